@@ -1,0 +1,95 @@
+"""Every number and switch of the application, in one typed place.
+
+`conf()` reads Django's `settings.OPENSWARM` (a dict of overrides, filled from
+`OPENSWARM_*` environment variables by `openswarm/env.py`) on each call, so that
+tests can override any of them. `policy` gets its values as arguments instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.conf import settings
+
+
+@dataclass(frozen=True, slots=True)
+class Conf:
+    # --- runs and admission
+    max_runs_per_process: int = 8
+    max_runs_per_user: int = 6
+    max_cli_starts: int = 2
+    lease_seconds: float = 30
+    heartbeat_seconds: float = 10
+    janitor_seconds: float = 10
+    warm_idle_seconds: float = 300
+    warm_clients: int = 16
+
+    # --- one run
+    connect_timeout_seconds: float = 60
+    interrupt_timeout_seconds: float = 2
+    stop_deadline_seconds: float = 4
+    stalled_after_seconds: float = 20
+    delta_join_seconds: float = 0.05
+    delta_save_seconds: float = 1.0
+    max_buffer_bytes: int = 64 * 1024 * 1024
+
+    # --- the CLI's own retries
+    cli_max_retries: int = 4
+    cli_stream_idle_ms: int = 90_000
+    cli_api_timeout_ms: int = 120_000
+    cli_mcp_timeout_ms: int = 10_000
+
+    # --- approvals
+    approval_hot_seconds: float = 600
+    approval_poll_seconds: float = 3
+    approval_expiry_days: int = 30
+
+    # --- live pages
+    watch_poll_seconds: float = 3
+    frames_per_second: int = 20
+    transcript_page_size: int = 60
+    message_preview_bytes: int = 64 * 1024
+
+    # --- policy switches of the site
+    require_jail: bool = False
+    disable_jail: bool = False
+    allow_unjailed_execution: bool = False
+    ask_for_everything: bool = False
+    sandbox_network_reads: bool = False
+
+    # --- the jail
+    jail_max_processes: int = 512
+    jail_max_memory_bytes: int = 8 * 1024**3
+
+    # --- sign-in
+    login_attempts: int = 10
+    login_window_seconds: int = 300
+    invite_days: int = 7
+
+    # --- gateway
+    gateway_join_ms: float = 30
+    gateway_connect_timeout_seconds: float = 10
+    gateway_read_timeout_seconds: float = 600
+    last_request_max_bytes: int = 4 * 1024 * 1024
+
+    # --- models
+    default_model: str = "claude-sonnet-5-5"
+
+
+def conf() -> Conf:
+    return Conf(**settings.OPENSWARM)
+
+
+def data_dir() -> Path:
+    """The folder of everything the site writes: database, workspaces, CLI homes."""
+    return Path(settings.DATA_DIR)
+
+
+def workspaces_dir() -> Path:
+    return data_dir() / "workspaces"
+
+
+def cli_homes_dir() -> Path:
+    """Per-session homes of the CLI; short, since Unix sockets allow 107 bytes."""
+    return data_dir() / "cli"

@@ -1,0 +1,49 @@
+"""The application's exceptions.
+
+`domain` raises them; `web` maps them to status codes, `live` to close codes and
+`execution/failures.py` to a failed turn. Subclasses carry data, not prose to parse.
+"""
+
+from __future__ import annotations
+
+
+class AgentsError(Exception):
+    """Base of all errors that a person may be told about."""
+
+    status_code = 409
+
+    def __init__(self, user_message: str) -> None:
+        super().__init__(user_message)
+        self.user_message = user_message
+
+
+class NotAllowedError(AgentsError):
+    """The person may know that the thing exists, but not do this to it."""
+
+    status_code = 403
+
+
+class InvalidInputError(AgentsError):
+    """The input can't be used; `field` names the form field at fault, if any."""
+
+    status_code = 422
+
+    def __init__(self, user_message: str, *, field: str | None = None) -> None:
+        super().__init__(user_message)
+        self.field = field
+
+
+class AlreadyDecidedError(AgentsError):
+    """Somebody else answered this approval first."""
+
+
+class RunActiveError(AgentsError):
+    """The session already has an unfinished run."""
+
+
+class LeaseLostError(AgentsError):
+    """Another worker owns this run now; the loser must stop writing."""
+
+
+class JailUnavailableError(AgentsError):
+    """The site requires the jail, and it can't be built on this machine."""
