@@ -15,7 +15,7 @@ from django.conf import settings
 
 @dataclass(frozen=True, slots=True)
 class Conf:
-    # --- runs and admission
+    # runs and admission
     max_runs_per_process: int = 8
     max_runs_per_user: int = 6
     max_cli_starts: int = 2
@@ -25,7 +25,7 @@ class Conf:
     warm_idle_seconds: float = 300
     warm_clients: int = 16
 
-    # --- one run
+    # one run
     connect_timeout_seconds: float = 60
     interrupt_timeout_seconds: float = 2
     stop_deadline_seconds: float = 4
@@ -34,46 +34,46 @@ class Conf:
     delta_save_seconds: float = 1.0
     max_buffer_bytes: int = 64 * 1024 * 1024
 
-    # --- the CLI's own retries
+    # the CLI's own retries
     cli_max_retries: int = 4
     cli_stream_idle_ms: int = 90_000
     cli_api_timeout_ms: int = 120_000
     cli_mcp_timeout_ms: int = 10_000
 
-    # --- approvals
+    # approvals
     approval_hot_seconds: float = 600
     approval_poll_seconds: float = 3
     approval_expiry_days: int = 30
 
-    # --- live pages
+    # live pages
     watch_poll_seconds: float = 3
     frames_per_second: int = 20
     transcript_page_size: int = 60
     message_preview_bytes: int = 64 * 1024
 
-    # --- policy switches of the site
+    # policy switches of the site
     require_jail: bool = False
     disable_jail: bool = False
     allow_unjailed_execution: bool = False
     ask_for_everything: bool = False
     sandbox_network_reads: bool = False
 
-    # --- the jail
+    # the jail
     jail_max_processes: int = 512
     jail_max_memory_bytes: int = 8 * 1024**3
 
-    # --- sign-in
+    # sign-in
     login_attempts: int = 10
     login_window_seconds: int = 300
     invite_days: int = 7
 
-    # --- gateway
+    # gateway
     gateway_join_ms: float = 30
     gateway_connect_timeout_seconds: float = 10
     gateway_read_timeout_seconds: float = 600
     last_request_max_bytes: int = 4 * 1024 * 1024
 
-    # --- models
+    # models
     default_model: str = "claude-sonnet-5-5"
 
 

@@ -47,3 +47,7 @@ class LeaseLostError(AgentsError):
 
 class JailUnavailableError(AgentsError):
     """The site requires the jail, and it can't be built on this machine."""
+
+
+class CliMissingError(AgentsError):
+    """The Claude Code CLI isn't there or doesn't start."""

@@ -1,0 +1,1 @@
+"""Typed events, and the only door to the channel layer."""

@@ -1,0 +1,265 @@
+"""Approvals: opening a request, deciding it once, consuming the decision once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.utils import timezone
+
+from agents.conf import conf
+from agents.errors import AlreadyDecidedError
+from agents.events.bus import publish_on_commit
+from agents.events.vocabulary import ApprovalRequested
+from agents.models import ApprovalRequest, PermissionRule, Run, User
+from agents.models.approvals import ApprovalKind, ApprovalScope, ApprovalStatus
+from agents.models.rules import RuleEffect, RuleScope
+from agents.policy.decision import ToolCall
+from agents.policy.rules import suggest_rule
+from agents.rendering.text import clean_json, clean_text
+
+from . import audit, runs, schemas, settling
+from .blocks import lock_session
+from .status import refresh_status
+
+_KINDS = {
+    "AskUserQuestion": ApprovalKind.QUESTION,
+    "ExitPlanMode": ApprovalKind.PLAN,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """A person's answer. `message` goes to the model word for word."""
+
+    is_approved: bool
+    message: str = ""
+    updated_input: dict[str, Any] | None = None
+    scope: ApprovalScope = ApprovalScope.ONCE
+    stops_run: bool = False
+    channel: str = "page"
+
+
+def hash_input(tool_name: str, tool_input: dict[str, Any]) -> str:
+    """The identity of a call: the tool and exactly this input."""
+    canonical = json.dumps([tool_name, tool_input], sort_keys=True)
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+@transaction.atomic
+def open_approval(
+    run: Run,
+    *,
+    tool_use_id: str,
+    tool_name: str,
+    tool_input: dict[str, Any],
+    reason: str = "",
+    rule_id: str = "",
+    agent_id: str = "",
+    hot_seconds: float | None = None,
+) -> ApprovalRequest:
+    """The request of this tool call; asking again finds the first one."""
+    lock_session(run.session_id)
+    now = timezone.now()
+    hot = conf().approval_hot_seconds if hot_seconds is None else hot_seconds
+    approval, is_new = ApprovalRequest.objects.get_or_create(
+        session_id=run.session_id,
+        tool_use_id=tool_use_id,
+        defaults={
+            "run": run,
+            "kind": _KINDS.get(tool_name, ApprovalKind.APPROVAL),
+            "agent_id": agent_id,
+            "tool_name": tool_name,
+            "tool_input": clean_json(tool_input),
+            "input_sha256": hash_input(tool_name, tool_input),
+            "reason": reason,
+            "rule_id": rule_id,
+            "hot_until": now + timedelta(seconds=hot),
+            "expires_at": now + timedelta(days=conf().approval_expiry_days),
+        },
+    )
+    if is_new:
+        publish_on_commit(
+            ApprovalRequested(
+                session_id=run.session_id,
+                approval_id=approval.pk,
+                kind=approval.kind,
+                tool_name=tool_name,
+                tool_use_id=tool_use_id,
+            )
+        )
+        refresh_status(run.session_id)
+    return approval
+
+
+def decide_approval(
+    approval: ApprovalRequest, user: User, decision: Decision
+) -> ApprovalRequest:
+    """Answer a pending approval; the first answer wins.
+
+    The caller has checked that `user` may operate the session.
+
+    Raises:
+        AlreadyDecidedError: somebody else was first, or it ended; says who.
+        InvalidInputError: the edited input is not what the tool takes.
+    """
+    updated_input = _checked_input(approval, decision)
+    with transaction.atomic():
+        lock_session(approval.session_id)
+        status = (
+            ApprovalStatus.APPROVED if decision.is_approved else ApprovalStatus.DENIED
+        )
+        won = (
+            ApprovalRequest.objects.pending()
+            .filter(pk=approval.pk)
+            .update(
+                status=status,
+                decided_by=user,
+                decided_at=timezone.now(),
+                channel=decision.channel,
+                message=clean_text(decision.message).strip(),
+                updated_input=updated_input,
+                scope=decision.scope,
+                stops_run=decision.stops_run,
+            )
+        )
+        approval.refresh_from_db()
+        if not won:
+            raise AlreadyDecidedError(describe_outcome(approval))
+        _keep_rule(approval, user)
+        audit.record(
+            "approval.decided",
+            actor=user,
+            target=approval,
+            status=status,
+            tool=approval.tool_name,
+            is_edited=updated_input is not None,
+        )
+        settling.announce(approval, status, decided_by=user.get_username())
+        refresh_status(approval.session_id)
+        runs.resume_if_decided(approval.run_id)
+    return approval
+
+
+def _checked_input(
+    approval: ApprovalRequest, decision: Decision
+) -> dict[str, Any] | None:
+    if decision.updated_input is None or not decision.is_approved:
+        return None
+    updated: dict[str, Any] = clean_json(decision.updated_input)
+    if updated == approval.tool_input:
+        return None
+    if approval.kind != ApprovalKind.QUESTION:
+        schemas.check_input(approval, updated)
+    return updated
+
+
+def describe_outcome(approval: ApprovalRequest) -> str:
+    """One sentence for whoever came second."""
+    verb = ApprovalStatus(approval.status).label.lower()
+    if approval.status == ApprovalStatus.PENDING:  # only reached past its expiry
+        return "This request has expired."
+    if approval.decided_by is None:
+        return f"This request was {verb} already."
+    return f"{approval.decided_by.get_username()} {verb} this request already."
+
+
+def _keep_rule(approval: ApprovalRequest, user: User) -> None:
+    """ "For this session" and "always" leave a visible, revocable rule."""
+    if (
+        approval.scope == ApprovalScope.ONCE
+        or approval.status != ApprovalStatus.APPROVED
+    ):
+        return
+    call = ToolCall(approval.tool_name, approval.tool_input)
+    suggestion = suggest_rule(call)
+    is_session = approval.scope == ApprovalScope.SESSION
+    rule = PermissionRule.objects.create(
+        owner=user,
+        scope=RuleScope.SESSION if is_session else RuleScope.USER,
+        session=approval.session if is_session else None,
+        tool=suggestion.tool,
+        matcher=suggestion.matcher,
+        effect=RuleEffect.ALLOW,
+        created_from=approval,
+    )
+    audit.record("rule.created", actor=user, target=rule, rule=str(rule))
+
+
+def consume(approval_id: UUID) -> bool:
+    """Use a decision; True for exactly one caller."""
+    return bool(
+        ApprovalRequest.objects.filter(pk=approval_id, consumed_at=None)
+        .exclude(status=ApprovalStatus.PENDING)
+        .update(consumed_at=timezone.now())
+    )
+
+
+def take_grant(
+    session_id: UUID, tool_name: str, tool_input: dict[str, Any]
+) -> ApprovalRequest | None:
+    """Use the one-time permission that an interrupted call was given, if any.
+
+    It fits exactly one call: the same tool with the same input, once.
+    """
+    granted = ApprovalRequest.objects.filter(
+        session_id=session_id,
+        status=ApprovalStatus.APPROVED,
+        consumed_at=None,
+        input_sha256=hash_input(tool_name, tool_input),
+    ).first()
+    return granted if granted is not None and consume(granted.pk) else None
+
+
+def undelivered_decisions(run: Run) -> list[ApprovalRequest]:
+    """What people answered while no process was there to hear it; oldest first."""
+    return list(
+        run.approvals.filter(
+            status__in=(ApprovalStatus.APPROVED, ApprovalStatus.DENIED),
+            consumed_at=None,
+        ).select_related("decided_by")
+    )
+
+
+@transaction.atomic
+def deny_on_timeout(approval: ApprovalRequest) -> bool:
+    """The session's `on_timeout` is "deny". Returns: False if it was decided."""
+    lock_session(approval.session_id)
+    won = settling.settle(approval, ApprovalStatus.DENIED, "Approval timed out")
+    refresh_status(approval.session_id)
+    return won
+
+
+@transaction.atomic
+def cancel_approval(approval: ApprovalRequest) -> bool:
+    """The CLI withdrew the call. Returns: False if it was decided."""
+    lock_session(approval.session_id)
+    won = settling.settle(approval, ApprovalStatus.CANCELLED)
+    refresh_status(approval.session_id)
+    return won
+
+
+@transaction.atomic
+def expire_approvals() -> int:
+    """End what nobody answered within its time; their parked runs go on without."""
+    due = ApprovalRequest.objects.filter(
+        status=ApprovalStatus.PENDING, expires_at__lte=timezone.now()
+    )
+    expired = [
+        approval
+        for approval in due
+        if settling.settle(approval, ApprovalStatus.EXPIRED)
+    ]
+    for approval in expired:
+        refresh_status(approval.session_id)
+        runs.resume_if_decided(approval.run_id)
+    return len(expired)
+
+
+def pending_count(user: User) -> int:
+    return ApprovalRequest.objects.answerable_by(user).pending().count()

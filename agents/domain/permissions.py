@@ -1,0 +1,83 @@
+"""What a session may do right now, gathered for `policy.decision.decide`.
+
+Read afresh for every tool call, so that a changed mode, a new rule or a revoked one
+binds at the next call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID
+
+from django.db.models import F
+
+from agents.conf import conf, data_dir
+from agents.models import AgentSession, PermissionRule
+from agents.policy.decision import PolicyContext
+from agents.policy.modes import Effect, SecurityMode
+from agents.policy.rules import Rule
+from agents.policy.tools import ToolClass, get_all_tool_names
+from agents.workspaces.folders import session_home, session_tmp
+
+from .accounts import preferences_of
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What only the engine knows about the process that asks."""
+
+    jailed: bool
+    extra_tools: Mapping[str, ToolClass]
+
+
+def policy_context(session_id: UUID, around: Surroundings) -> PolicyContext:
+    session = AgentSession.objects.select_related("owner").get(pk=session_id)
+    preferences = preferences_of(session.owner)
+    home = session_home(session.pk)
+    return PolicyContext(
+        security_mode=SecurityMode(session.security_mode),
+        ceiling=SecurityMode(session.owner.security_ceiling),
+        offered_tools=offered_tools(session) | frozenset(around.extra_tools),
+        cwd=Path(session.cwd),
+        roots=(Path(session.cwd),),
+        readable_paths=(home, session_tmp(session.pk)),
+        plan_dir=home / "config" / "plans",
+        home=home,
+        jailed=around.jailed,
+        allow_unjailed_execution=conf().allow_unjailed_execution,
+        ask_for_everything=preferences.ask_for_everything or conf().ask_for_everything,
+        sandbox_network_reads=conf().sandbox_network_reads,
+        rules=tuple(_rules(session)),
+        tool_policies=preferences.tool_policies,
+        tool_classes=around.extra_tools,
+        protected_paths=(data_dir(),),
+    )
+
+
+def offered_tools(session: AgentSession) -> frozenset[str]:
+    """The tools that the session's mode leaves; deny mode leaves none."""
+    if session.security_mode == SecurityMode.DENY:
+        return frozenset()
+    offered = frozenset(get_all_tool_names())
+    if session.allowed_tools is None:
+        return offered
+    return offered & frozenset(session.allowed_tools)
+
+
+def _rules(session: AgentSession) -> list[Rule]:
+    return [
+        Rule(
+            rule_id=str(rule.pk),
+            tool=rule.tool,
+            matcher=rule.matcher,
+            effect=Effect(rule.effect),
+            scope=rule.scope,
+        )
+        for rule in PermissionRule.objects.applying_to(session)
+    ]
+
+
+def count_hit(rule_id: str) -> None:
+    PermissionRule.objects.filter(pk=rule_id).update(hits=F("hits") + 1)

@@ -1,0 +1,392 @@
+"""Runs: one turn of the engine from queued to finished.
+
+A run belongs to the worker whose lease is newest. Each write by a worker names its
+fencing number, so that one that lost the lease changes nothing any more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import F, Q
+from django.utils import timezone
+
+from agents.conf import conf
+from agents.errors import AgentsError, LeaseLostError, RunActiveError
+from agents.events.bus import control_group, publish_on_commit, ring_on_commit
+from agents.events.vocabulary import QueueUpdated, RunCompleted, RunFailed
+from agents.models import AgentSession, ApprovalRequest, Message, Run
+from agents.models.approvals import ApprovalStatus
+from agents.models.messages import MessageRole
+from agents.models.runs import LIVE_STATES, RunKind, RunState, StopReason
+
+from . import blocks, settling
+from .dispatching import dispatcher
+from .status import refresh_status
+
+CONTINUE_PROMPT = "Please continue where you left off."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOutcome:
+    """How a turn ended, as `finish_run` stores it."""
+
+    stop_reason: StopReason
+    error_class: str = ""
+    error_text: str = ""
+    steps: int = 0
+    model_actual: str = ""
+    sdk_resume_uuid: UUID | None = None
+
+    @property
+    def success(self) -> bool:
+        return self.stop_reason in (StopReason.NO_TOOL_CALLS, StopReason.COMPLETE_TASK)
+
+
+@transaction.atomic
+def start_run(message: Message, *, kind: RunKind) -> Run:
+    """Queue a turn for `message`; the dispatcher starts it after the commit.
+
+    Raises: RunActiveError when the session already has an unfinished run.
+    """
+    blocks.lock_session(message.session_id)
+    if Run.objects.unfinished().filter(session_id=message.session_id).exists():
+        raise RunActiveError("The agent is already at work in this session.")
+    run = Run.objects.create(
+        session_id=message.session_id,
+        branch_id=message.branch_id,
+        trigger_message=message,
+        kind=kind,
+    )
+    refresh_status(run.session_id)
+    dispatcher().enqueue(run.pk)
+    return run
+
+
+def claim_run(run_id: UUID, worker: str) -> Run | None:
+    """Take the run for `worker`, if it still waits for one.
+
+    Returns: the run with its new fencing number, or None if there is nothing to do.
+    """
+    with transaction.atomic():
+        now = timezone.now()
+        won = Run.objects.filter(pk=run_id, state=RunState.QUEUED).update(
+            state=RunState.STARTING,
+            lease_owner=worker,
+            lease_expires_at=now + timedelta(seconds=conf().lease_seconds),
+            heartbeat_at=now,
+            started_at=now,
+            fencing=F("fencing") + 1,
+        )
+        if not won:
+            return None
+        run = Run.objects.select_related("session", "branch", "trigger_message").get(
+            pk=run_id
+        )
+        refresh_status(run.session_id)
+        return run
+
+
+def mark_running(run: Run, **facts: Any) -> None:
+    """The engine is connected; `facts` are columns known by now.
+
+    Raises: LeaseLostError.
+    """
+    if not _held(run).update(state=RunState.RUNNING, **facts):
+        raise LeaseLostError("Another worker took over this run.")
+
+
+def extend_lease(run: Run) -> datetime | None:
+    """Heartbeat. Returns: when a stop was requested, if one was.
+
+    Raises: LeaseLostError.
+    """
+    now = timezone.now()
+    extended = _held(run).update(
+        heartbeat_at=now,
+        lease_expires_at=now + timedelta(seconds=conf().lease_seconds),
+    )
+    if not extended:
+        raise LeaseLostError("Another worker took over this run.")
+    return (
+        Run.objects.filter(pk=run.pk).values_list("stop_requested_at", flat=True).get()
+    )
+
+
+def _held(run: Run) -> Any:
+    return Run.objects.filter(pk=run.pk, fencing=run.fencing, state__in=LIVE_STATES)
+
+
+@transaction.atomic
+def finish_run(run: Run, outcome: RunOutcome) -> None:
+    """End the turn: close what is open, settle the status, deliver what is queued.
+
+    Raises: LeaseLostError when another worker owns the run by now.
+    """
+    blocks.lock_session(run.session_id)
+    if not _held(run).exists():
+        raise LeaseLostError("Another worker took over this run.")
+    _finish(run, outcome)
+
+
+def _finish(run: Run, outcome: RunOutcome) -> None:
+    blocks.close_open_blocks(run)
+    settling.cancel_pending(run)
+    now = timezone.now()
+    Run.objects.filter(pk=run.pk).update(
+        state=RunState.FINISHED,
+        stop_reason=outcome.stop_reason,
+        success=outcome.success,
+        error_class=outcome.error_class,
+        error_text=outcome.error_text,
+        steps=outcome.steps,
+        model_actual=outcome.model_actual or F("model_actual"),
+        finished_at=now,
+        lease_owner="",
+        lease_expires_at=None,
+    )
+    if outcome.sdk_resume_uuid is not None:
+        run.branch.sdk_resume_uuid = outcome.sdk_resume_uuid
+        run.branch.save(update_fields=["sdk_resume_uuid"])
+    run.refresh_from_db()
+    _publish_end(run)
+    if not outcome.success:
+        _pause_queue(run.session_id)
+    refresh_status(run.session_id, always_publish=True)
+    deliver_next_message(run.session_id)
+
+
+def _publish_end(run: Run) -> None:
+    if run.error_class:
+        publish_on_commit(
+            RunFailed(
+                session_id=run.session_id,
+                run_id=run.pk,
+                error_class=run.error_class,
+                message=run.error_text,
+            )
+        )
+    publish_on_commit(
+        RunCompleted(
+            session_id=run.session_id,
+            run_id=run.pk,
+            stop_reason=run.stop_reason,
+            success=bool(run.success),
+            steps=run.steps,
+            cost_usd_micros=run.cost_usd_micros,
+            duration_ms=_duration_ms(run),
+        )
+    )
+
+
+def _duration_ms(run: Run) -> int:
+    if run.started_at is None or run.finished_at is None:
+        return 0
+    return int((run.finished_at - run.started_at).total_seconds() * 1000)
+
+
+def _pause_queue(session_id: UUID) -> None:
+    """After Stop or an error what was typed waits for a person's word."""
+    session = AgentSession.objects.get(pk=session_id)
+    if session.messages.queued().exists():
+        AgentSession.objects.filter(pk=session_id).update(queue_paused=True)
+        publish_queue(session_id)
+
+
+@transaction.atomic
+def park_run(run: Run, *, steps: int = 0) -> bool:
+    """Let the run wait without a process for the answer to its pending approvals.
+
+    Returns: False when nothing is pending any more (then the caller finishes it).
+    Raises: LeaseLostError.
+    """
+    blocks.lock_session(run.session_id)
+    if not _held(run).exists():
+        raise LeaseLostError("Another worker took over this run.")
+    if not run.approvals.pending().exists():
+        return False
+    _park(run, steps)
+    return True
+
+
+def _park(run: Run, steps: int) -> None:
+    blocks.close_open_blocks(run, keep=_pending_tool_use_ids(run))
+    Run.objects.filter(pk=run.pk).update(
+        state=RunState.PARKED, steps=steps, lease_owner="", lease_expires_at=None
+    )
+    refresh_status(run.session_id, always_publish=True)
+
+
+def _pending_tool_use_ids(run: Run) -> list[str]:
+    return list(run.approvals.pending().values_list("tool_use_id", flat=True))
+
+
+@transaction.atomic
+def resume_if_decided(run_id: UUID) -> bool:
+    """Queue a parked run again once none of its approvals is pending.
+
+    Both the decision and the end of a run call this, so whoever is second does it.
+    """
+    run = Run.objects.filter(pk=run_id).first()
+    if run is None or run.state != RunState.PARKED:
+        return False
+    if run.approvals.pending().exists():
+        return False
+    moved = Run.objects.filter(pk=run_id, state=RunState.PARKED).update(
+        state=RunState.QUEUED, kind=RunKind.RESUME
+    )
+    if moved:
+        refresh_status(run.session_id)
+        dispatcher().enqueue(run_id)
+    return bool(moved)
+
+
+@transaction.atomic
+def stop_agent(session: AgentSession) -> bool:
+    """Ask the session's unfinished run to stop.
+
+    A run that no worker owns ends here; a live one is told by the control group and,
+    should that doorbell get lost, by its next heartbeat.
+
+    Returns: False when nothing was running.
+    """
+    blocks.lock_session(session.pk)
+    run = session.runs.unfinished().select_related("branch").first()
+    if run is None:
+        return False
+    Run.objects.filter(pk=run.pk).update(stop_requested_at=timezone.now())
+    if run.state in LIVE_STATES:
+        ring_on_commit(control_group(session.pk), {"type": "control.stop"})
+    else:
+        _finish(run, RunOutcome(stop_reason=StopReason.CANCELLED, steps=run.steps))
+    return True
+
+
+@transaction.atomic
+def retry_last_run(session: AgentSession) -> Run:
+    """Run the last turn's message again; the model sees the prompt once.
+
+    Raises: RunActiveError; AgentsError when there is nothing to try again.
+    """
+    blocks.lock_session(session.pk)
+    last = session.runs.order_by("-created_at").select_related("trigger_message")
+    run = last.first()
+    if run is None:
+        raise AgentsError("There is nothing to try again yet.")
+    return start_run(run.trigger_message, kind=RunKind.RETRY)
+
+
+@transaction.atomic
+def continue_session(session: AgentSession) -> Run:
+    """Go on after a stop or a crash, from what the transcript holds.
+
+    Raises: RunActiveError.
+    """
+    session = blocks.lock_session(session.pk)
+    assert session.active_branch_id is not None, "made with its main branch"
+    message = blocks.add_message(
+        session.pk,
+        branch_id=session.active_branch_id,
+        role=MessageRole.USER,
+        text=CONTINUE_PROMPT,
+        hidden=True,
+    )
+    return start_run(message, kind=RunKind.PROMPT)
+
+
+def reconcile_on_startup() -> int:
+    """Settle every run that a dead server left behind; nobody else may be alive.
+
+    Returns: how many runs were settled.
+    """
+    return _settle_dead(Run.objects.live())
+
+
+def reap_expired_leases() -> int:
+    """Settle the runs of workers that stopped renewing their lease."""
+    return _settle_dead(Run.objects.live().filter(lease_expires_at__lt=timezone.now()))
+
+
+def _settle_dead(dead_runs: Any) -> int:
+    count = 0
+    for run_id, fencing in list(dead_runs.values_list("pk", "fencing")):
+        count += _settle(run_id, fencing)
+    return count
+
+
+@transaction.atomic
+def _settle(run_id: UUID, fencing: int) -> bool:
+    """Park the run where an approval is pending, else end it as stopped.
+
+    The fencing number moves on first, so that a worker that was only slow finds
+    its lease lost.
+    """
+    taken = Run.objects.filter(
+        pk=run_id, fencing=fencing, state__in=LIVE_STATES
+    ).update(fencing=F("fencing") + 1)
+    if not taken:
+        return False
+    run = Run.objects.select_related("branch").get(pk=run_id)
+    blocks.lock_session(run.session_id)
+    if run.approvals.pending().exists():
+        _park(run, run.steps)
+    elif _has_unused_decision(run):
+        _park(run, run.steps)
+        resume_if_decided(run.pk)
+    else:
+        blocks.add_notice(
+            run,
+            "interrupted",
+            "The server stopped while the agent was at work. What it had written is"
+            " kept; it can go on from there.",
+        )
+        _finish(
+            run,
+            RunOutcome(
+                stop_reason=StopReason.CANCELLED,
+                error_class="interrupted",
+                error_text="The server stopped while the agent was at work.",
+                steps=run.steps,
+            ),
+        )
+    return True
+
+
+def _has_unused_decision(run: Run) -> bool:
+    """Whether a person's answer came in and never reached the agent."""
+    return ApprovalRequest.objects.filter(
+        Q(status=ApprovalStatus.APPROVED) | Q(status=ApprovalStatus.DENIED),
+        run=run,
+        consumed_at=None,
+    ).exists()
+
+
+def publish_queue(session_id: UUID) -> None:
+    session = AgentSession.objects.only("queue_paused").get(pk=session_id)
+    publish_on_commit(
+        QueueUpdated(
+            session_id=session_id,
+            queued_messages=session.messages.queued().count(),
+            is_paused=session.queue_paused,
+        )
+    )
+
+
+@transaction.atomic
+def deliver_next_message(session_id: UUID) -> Run | None:
+    """Start a run for the oldest queued message, unless the queue is paused."""
+    session = blocks.lock_session(session_id)
+    message = session.messages.queued().first()
+    if message is None or session.queue_paused or session.runs.unfinished().exists():
+        return None
+    # It belongs where the conversation now ends, not where it was typed.
+    seq = blocks.next_message_seq(session_id)
+    Message.objects.filter(pk=message.pk).update(delivered_at=timezone.now(), seq=seq)
+    message.refresh_from_db()
+    publish_queue(session_id)
+    blocks.publish_saved(message, is_new=True)
+    return start_run(message, kind=RunKind.PROMPT)

@@ -1,0 +1,186 @@
+"""Sessions: launching an agent, and what a person changes about it afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.utils import timezone
+
+from agents.errors import InvalidInputError, NotAllowedError
+from agents.events.bus import control_group, publish_on_commit, ring_on_commit
+from agents.events.vocabulary import NameUpdated, SessionClosed
+from agents.models import (
+    AgentSession,
+    ListedFolder,
+    MessageBranch,
+    Mode,
+    Provider,
+    User,
+)
+from agents.models.sessions import Network
+from agents.models.users import Effort
+from agents.policy.modes import SecurityMode
+from agents.rendering.text import clean_text, preview
+from agents.workspaces.folders import create_workspace
+
+from . import audit, messages, runs
+from .accounts import preferences_of
+from .blocks import lock_session
+from .status import refresh_status
+
+NAME_CHARACTERS = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchConfig:
+    """What "New agent" asks; everything but the task has a default."""
+
+    task: str
+    name: str = ""
+    mode: str = ""
+    model: str = ""
+    provider: Provider | None = None
+    effort: str = ""
+    security_mode: str = ""
+    system_prompt: str = ""
+    network: str = Network.NONE
+    folder: ListedFolder | None = None
+    max_steps: int | None = None
+    max_budget_usd_micros: int | None = None
+    client_message_id: UUID | None = None
+    attachments: dict[str, Any] = field(default_factory=dict)
+
+
+@transaction.atomic
+def launch_agent(owner: User, config: LaunchConfig) -> AgentSession:
+    """Make a session and send it its first message, both or neither.
+
+    Raises: NotAllowedError for viewers, InvalidInputError naming the field.
+    """
+    if not owner.may_start_agents:
+        raise NotAllowedError("Viewers can look at agents, but not start them.")
+    task = messages.clean_prompt(config.task)
+    preferences = preferences_of(owner)
+    mode = find_mode(owner, config.mode or preferences.default_mode)
+    session = AgentSession(
+        owner=owner,
+        name=clean_text(config.name).strip()[:NAME_CHARACTERS]
+        or preview(task, NAME_CHARACTERS),
+        mode=mode.slug,
+        allowed_tools=mode.tools,
+        model=config.model or preferences.default_model,
+        provider=config.provider,
+        effort=config.effort or preferences.default_effort or Effort.MEDIUM,
+        security_mode=allowed_security_mode(
+            owner, config.security_mode or preferences.default_security_mode
+        ),
+        system_prompt=clean_text(config.system_prompt),
+        on_timeout=preferences.on_timeout,
+        network=config.network,
+        max_steps=config.max_steps,
+        max_budget_usd_micros=config.max_budget_usd_micros,
+    )
+    _give_folder(session, config.folder or preferences.default_folder)
+    session.save()
+    branch = MessageBranch.objects.create(session=session)
+    session.active_branch = branch
+    session.save(update_fields=["active_branch"])
+    messages.send_message(
+        session,
+        author=owner,
+        text=task,
+        client_message_id=config.client_message_id,
+        attachments=config.attachments,
+    )
+    session.refresh_from_db()
+    return session
+
+
+def find_mode(user: User, slug: str) -> Mode:
+    """Raises: InvalidInputError; a missing mode never silently means "all tools"."""
+    mode = Mode.objects.visible_to(user).filter(slug=slug).order_by("-owner").first()
+    if mode is None:
+        raise InvalidInputError(f"There is no mode “{slug}”.", field="mode")
+    return mode
+
+
+def allowed_security_mode(user: User, mode: str) -> str:
+    """Raises: InvalidInputError when the mode is wider than the person's ceiling."""
+    try:
+        wanted = SecurityMode(mode)
+    except ValueError:
+        raise InvalidInputError(
+            f"“{mode}” is not a security mode.", field="security_mode"
+        ) from None
+    ceiling = SecurityMode(user.security_ceiling)
+    if wanted.rank > ceiling.rank:
+        raise InvalidInputError(
+            f"The widest security mode you may use is “{ceiling}”.",
+            field="security_mode",
+        )
+    return wanted.value
+
+
+def _give_folder(session: AgentSession, folder: ListedFolder | None) -> None:
+    if folder is None:
+        session.cwd = str(create_workspace(session.owner_id, session.pk))
+        session.owns_cwd = True
+        return
+    if not Path(folder.path).is_dir():
+        raise InvalidInputError(
+            f"The folder {folder.path} does not exist any more.", field="folder"
+        )
+    session.cwd = folder.path
+    session.owns_cwd = False
+
+
+@transaction.atomic
+def rename_session(session: AgentSession, name: str) -> None:
+    """Raises: InvalidInputError for an empty name."""
+    cleaned = clean_text(name).strip()[:200]
+    if not cleaned:
+        raise InvalidInputError("A session needs a name.", field="name")
+    AgentSession.objects.filter(pk=session.pk).update(name=cleaned)
+    session.name = cleaned
+    publish_on_commit(NameUpdated(session_id=session.pk, name=cleaned))
+
+
+@transaction.atomic
+def update_session(session: AgentSession, user: User, **fields: Any) -> None:
+    """Change settings of a session; a running agent is told at once.
+
+    `fields` may name security_mode, model, effort, system_prompt, network, pinned,
+    on_timeout and mode.
+
+    Raises: InvalidInputError naming the field.
+    """
+    if "security_mode" in fields:
+        fields["security_mode"] = allowed_security_mode(user, fields["security_mode"])
+    if "mode" in fields:
+        mode = find_mode(session.owner, fields["mode"])
+        fields["allowed_tools"] = mode.tools
+    if "model" in fields and fields["model"] != session.model:
+        fields |= {"model_set_by": user, "model_set_at": timezone.now()}
+    for name, value in fields.items():
+        setattr(session, name, value)
+    session.full_clean(exclude=["active_branch"], validate_constraints=True)
+    session.save(update_fields=list(fields))
+    ring_on_commit(control_group(session.pk), {"type": "control.changed"})
+    refresh_status(session.pk, always_publish=True)
+
+
+@transaction.atomic
+def close_session(session: AgentSession, user: User) -> None:
+    """Stop what runs and put the session away; a new message reopens it."""
+    lock_session(session.pk)
+    runs.stop_agent(session)
+    AgentSession.objects.filter(pk=session.pk, closed_at=None).update(
+        closed_at=timezone.now()
+    )
+    session.refresh_from_db()
+    audit.record("session.closed", actor=user, target=session)
+    publish_on_commit(SessionClosed(session_id=session.pk, status=session.status))

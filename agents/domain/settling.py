@@ -1,0 +1,46 @@
+"""Approvals that end without a person: cancelled with their run, or expired."""
+
+from __future__ import annotations
+
+from django.utils import timezone
+
+from agents.events.bus import approval_group, publish_on_commit, ring_on_commit
+from agents.events.vocabulary import ApprovalResolved
+from agents.models import ApprovalRequest, Run
+from agents.models.approvals import ApprovalStatus
+
+
+def cancel_pending(run: Run) -> None:
+    """Withdraw what the run still asked; called in the transaction that ends it."""
+    for approval in run.approvals.filter(status=ApprovalStatus.PENDING):
+        settle(approval, ApprovalStatus.CANCELLED)
+
+
+def settle(
+    approval: ApprovalRequest, status: ApprovalStatus, message: str = ""
+) -> bool:
+    """End a pending approval by the system. Returns: False if it was decided."""
+    won = ApprovalRequest.objects.filter(
+        pk=approval.pk, status=ApprovalStatus.PENDING
+    ).update(
+        status=status, decided_at=timezone.now(), channel="system", message=message
+    )
+    if won:
+        announce(approval, status)
+    return bool(won)
+
+
+def announce(
+    approval: ApprovalRequest, status: ApprovalStatus, decided_by: str = ""
+) -> None:
+    """Tell the pages, and ring the agent that waits."""
+    publish_on_commit(
+        ApprovalResolved(
+            session_id=approval.session_id,
+            approval_id=approval.pk,
+            status=status,
+            tool_use_id=approval.tool_use_id,
+            decided_by=decided_by,
+        )
+    )
+    ring_on_commit(approval_group(approval.pk), {"type": "approval.resolved"})

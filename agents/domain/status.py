@@ -1,0 +1,51 @@
+"""The one place where a session's status is derived."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.utils import timezone
+
+from agents.events.bus import publish_on_commit
+from agents.events.vocabulary import StatusChanged
+from agents.models import AgentSession, ApprovalRequest, Run
+from agents.models.runs import LIVE_STATES, RunState, StopReason
+from agents.models.sessions import SessionStatus
+
+_AFTER = {
+    StopReason.NO_TOOL_CALLS: SessionStatus.COMPLETED,
+    StopReason.COMPLETE_TASK: SessionStatus.COMPLETED,
+    StopReason.ERROR: SessionStatus.ERROR,
+    StopReason.CONTEXT_LIMIT: SessionStatus.ERROR,
+    StopReason.TOO_MANY_FAILURES: SessionStatus.ERROR,
+}
+
+
+def derive_status(session_id: UUID) -> SessionStatus:
+    """Pending approvals first, then the unfinished run, then the last outcome."""
+    if ApprovalRequest.objects.filter(session_id=session_id).pending().exists():
+        return SessionStatus.WAITING_APPROVAL
+    run = Run.objects.filter(session_id=session_id).order_by("-created_at").first()
+    if run is None:
+        return SessionStatus.IDLE
+    if run.state in LIVE_STATES:
+        return SessionStatus.RUNNING
+    if run.state != RunState.FINISHED:
+        return SessionStatus.QUEUED
+    return _AFTER.get(StopReason(run.stop_reason), SessionStatus.STOPPED)
+
+
+def refresh_status(session_id: UUID, *, always_publish: bool = False) -> SessionStatus:
+    """Store the derived status and tell everybody when it changed.
+
+    Must be called inside the transaction that changed what it derives from.
+    """
+    status = derive_status(session_id)
+    changed = (
+        AgentSession.objects.filter(pk=session_id)
+        .exclude(status=status)
+        .update(status=status, updated_at=timezone.now())
+    )
+    if changed or always_publish:
+        publish_on_commit(StatusChanged(session_id=session_id, status=status))
+    return status

@@ -1,0 +1,145 @@
+"""The cost ledger: each answered model call is entered once, then summed."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Count, Q, Sum
+
+from agents.events.bus import publish_on_commit
+from agents.events.vocabulary import CostUpdated
+from agents.models import AgentSession, CostEntry, Run
+
+PRICES_FILE = Path(__file__).with_name("prices.toml")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Tokens of one answered call, by kind."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """US dollars per million tokens, which is micro-dollars per token."""
+
+    input: float
+    output: float
+    cache_read: float
+    cache_write: float
+
+    def cost_usd_micros(self, usage: Usage) -> int:
+        return round(
+            usage.input_tokens * self.input
+            + usage.output_tokens * self.output
+            + usage.cache_read_tokens * self.cache_read
+            + usage.cache_write_tokens * self.cache_write
+        )
+
+
+@lru_cache
+def price_table() -> dict[str, Price]:
+    """Prices by the beginning of the model's name, from `prices.toml`."""
+    rows = tomllib.loads(PRICES_FILE.read_text())
+    return {prefix: Price(**row) for prefix, row in rows.items()}
+
+
+def price_of(model: str) -> Price | None:
+    """The longest matching entry; None where the price is unknown."""
+    name = model.rsplit("/", 1)[-1]
+    matching = [prefix for prefix in price_table() if name.startswith(prefix)]
+    return price_table()[max(matching, key=len)] if matching else None
+
+
+@transaction.atomic
+def record_usage(
+    *,
+    session_id: UUID,
+    provider_id: UUID | None,
+    message_id: str,
+    model: str,
+    usage: Usage,
+    agent_id: str = "",
+) -> bool:
+    """Enter one answered call. Returns: False if it was entered before.
+
+    The run is the session's unfinished one; a late answer counts for the session.
+    """
+    session = AgentSession.objects.select_for_update().filter(pk=session_id).first()
+    if session is None:
+        return False
+    price = price_of(model)
+    run = session.runs.unfinished().first()
+    _, is_new = CostEntry.objects.get_or_create(
+        message_id=message_id,
+        model=model,
+        defaults={
+            "provider_id": provider_id,
+            "user_id": session.owner_id,
+            "session": session,
+            "run": run,
+            "agent_id": agent_id,
+            "input_tokens": usage.input_tokens,
+            "output_tokens": usage.output_tokens,
+            "cache_read_tokens": usage.cache_read_tokens,
+            "cache_write_tokens": usage.cache_write_tokens,
+            "usd_micros": price.cost_usd_micros(usage) if price else None,
+        },
+    )
+    if is_new:
+        _add_up(session, run)
+    return is_new
+
+
+def _add_up(session: AgentSession, run: Run | None) -> None:
+    """Totals are sums over the ledger, never running additions."""
+    totals = _sums(CostEntry.objects.filter(session=session))
+    AgentSession.objects.filter(pk=session.pk).update(
+        cost_usd_micros=totals["cost"] or 0,
+        cost_is_partial=bool(totals["unpriced"]),
+        input_tokens=(totals["fresh"] or 0)
+        + (totals["read"] or 0)
+        + (totals["write"] or 0),
+        output_tokens=totals["output"] or 0,
+    )
+    if run is not None:
+        sums = _sums(CostEntry.objects.filter(run=run))
+        Run.objects.filter(pk=run.pk).update(
+            cost_usd_micros=sums["cost"] or 0,
+            input_tokens=sums["fresh"] or 0,
+            output_tokens=sums["output"] or 0,
+            cache_read_tokens=sums["read"] or 0,
+            cache_write_tokens=sums["write"] or 0,
+        )
+    session.refresh_from_db()
+    publish_on_commit(
+        CostUpdated(
+            session_id=session.pk,
+            cost_usd_micros=session.cost_usd_micros,
+            cost_is_partial=session.cost_is_partial,
+            input_tokens=session.input_tokens,
+            output_tokens=session.output_tokens,
+        )
+    )
+
+
+def _sums(entries: Any) -> dict[str, int | None]:
+    result: dict[str, int | None] = entries.aggregate(
+        cost=Sum("usd_micros"),
+        fresh=Sum("input_tokens"),
+        output=Sum("output_tokens"),
+        read=Sum("cache_read_tokens"),
+        write=Sum("cache_write_tokens"),
+        unpriced=Count("pk", filter=Q(usd_micros=None)),
+    )
+    return result

@@ -1,0 +1,159 @@
+"""The only door to the channel layer: publish facts, ring doorbells, listen.
+
+The database is the truth. `publish_on_commit` writes the event's row in the caller's
+transaction and rings after the commit; whoever hears re-reads, whoever misses it finds
+the row at the next look. Channel layers deliver at most once and drop when full.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import UUID
+
+from asgiref.sync import async_to_sync
+from channels.layers import get_channel_layer  # noqa: TID251  the one place
+from django.db import transaction
+from django.db.models import F
+from redis.exceptions import RedisError
+
+from agents.models import AgentSession, SessionEvent, Share
+
+from .vocabulary import Event, StreamDelta
+
+logger = logging.getLogger(__name__)
+
+
+def session_group(session_id: UUID) -> str:
+    return f"session.{session_id}"
+
+
+def user_group(user_id: UUID) -> str:
+    return f"user.{user_id}"
+
+
+def approval_group(approval_id: UUID) -> str:
+    return f"approval.{approval_id}"
+
+
+def control_group(session_id: UUID) -> str:
+    return f"control.{session_id}"
+
+
+def publish_on_commit(event: Event) -> int:
+    """Append the event's row now, ring its groups after the commit.
+
+    Must be called inside `transaction.atomic`: the row and what it tells of are
+    committed together, or not at all.
+
+    Returns: the event's seq within its session.
+    """
+    if not transaction.get_connection().in_atomic_block:
+        raise RuntimeError("publish_on_commit needs a transaction")
+    seq = _append(event)
+    message = {
+        "type": "session.event",
+        "session_id": str(event.session_id),
+        "seq": seq,
+        "wire": event.wire,
+        "data": event.data(),
+    }
+    transaction.on_commit(lambda: ring(session_group(event.session_id), message))
+    if event.is_slim:
+        _ring_people_on_commit(event)
+    return seq
+
+
+def _append(event: Event) -> int:
+    sessions = AgentSession.objects.filter(pk=event.session_id)
+    sessions.update(last_seq=F("last_seq") + 1)  # locks the row until the commit
+    seq = sessions.values_list("last_seq", flat=True).get()
+    SessionEvent.objects.create(
+        session_id=event.session_id, seq=seq, type=event.wire, data=event.data()
+    )
+    return seq
+
+
+def _ring_people_on_commit(event: Event) -> None:
+    message = {
+        "type": "user.event",
+        "session_id": str(event.session_id),
+        "wire": event.wire,
+    }
+    for user_id in _people_of(event.session_id):
+        transaction.on_commit(lambda who=user_id: ring(user_group(who), message))
+
+
+def _people_of(session_id: UUID) -> list[UUID]:
+    owner = AgentSession.objects.filter(pk=session_id).values_list("owner_id")
+    shared = Share.objects.filter(session_id=session_id).values_list("user_id")
+    return [user_id for (user_id,) in owner.union(shared)]
+
+
+def ring(group: str, message: dict[str, Any]) -> None:
+    """Send from synchronous code; a lost doorbell is logged, never raised."""
+    async_to_sync(send)(group, message)
+
+
+def ring_on_commit(group: str, message: dict[str, Any]) -> None:
+    transaction.on_commit(lambda: ring(group, message))
+
+
+async def send(group: str, message: dict[str, Any]) -> None:
+    """Ring a group; when the layer is down the truth is still in the database."""
+    try:
+        await layer().group_send(group, message)
+    except (OSError, RedisError, TimeoutError):
+        logger.warning("doorbell of %s was lost", group, exc_info=True)
+
+
+async def publish_delta(event: StreamDelta) -> None:
+    """Send streamed text to whoever watches now; it is not stored as an event."""
+    message = {
+        "type": "session.delta",
+        "session_id": str(event.session_id),
+        "message_id": str(event.message_id),
+        "offset": event.offset,
+        "text": event.text,
+    }
+    await send(session_group(event.session_id), message)
+
+
+class Inbox:
+    """The doorbell of one waiter: `wait` returns when it rang, or when time is up."""
+
+    def __init__(self, channel: str) -> None:
+        self._channel = channel
+
+    async def wait(self, timeout_seconds: float) -> dict[str, Any] | None:
+        """The next message, or None after `timeout_seconds` (then look yourself)."""
+        try:
+            return await asyncio.wait_for(
+                layer().receive(self._channel), timeout_seconds
+            )
+        except TimeoutError:
+            return None
+
+
+@asynccontextmanager
+async def listen(*groups: str) -> AsyncIterator[Inbox]:
+    """Join `groups` for the length of the block."""
+    channel = await layer().new_channel()
+    for group in groups:
+        await layer().group_add(group, channel)
+    try:
+        yield Inbox(channel)
+    finally:
+        for group in groups:
+            await layer().group_discard(group, channel)
+
+
+def layer() -> Any:
+    """The channel layer; its interface isn't typed."""
+    found = get_channel_layer()
+    if found is None:
+        raise RuntimeError("CHANNEL_LAYERS is not configured")
+    return found

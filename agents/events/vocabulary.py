@@ -1,0 +1,206 @@
+"""The closed set of events: one frozen dataclass per fact, one wire name each.
+
+The JSON API, the SSE stream and the HTML frames all come from these. Durable events
+are rows with a seq per session; `StreamDelta` alone is not. `SLIM` ones also ring at
+the people who may see the session, wherever they are on the site.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    wire: ClassVar[str] = ""
+    is_slim: ClassVar[bool] = False
+
+    session_id: UUID
+
+    def data(self) -> dict[str, Any]:
+        """The event's fields as JSON values, without the session's id."""
+        fields = asdict(self)
+        del fields["session_id"]
+        return {
+            name: str(value) if isinstance(value, UUID) else value
+            for name, value in fields.items()
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusChanged(Event):
+    """The session's status, name or totals changed; carries the new status."""
+
+    wire: ClassVar[str] = "agent:status"
+    is_slim: ClassVar[bool] = True
+
+    status: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageSaved(Event):
+    """A message row came into being, or a finished one changed."""
+
+    wire: ClassVar[str] = "agent:message"
+
+    message_id: UUID
+    branch_id: UUID
+    role: str
+    tool_use_id: str = ""
+    is_new: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostUpdated(Event):
+    wire: ClassVar[str] = "agent:cost_update"
+    is_slim: ClassVar[bool] = True
+
+    cost_usd_micros: int
+    cost_is_partial: bool
+    input_tokens: int
+    output_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamStarted(Event):
+    wire: ClassVar[str] = "agent:stream_start"
+
+    message_id: UUID
+    branch_id: UUID
+    role: str
+    tool_name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamDelta(Event):
+    """Text since `offset`, which is the length surely in the row; no row of its own."""
+
+    wire: ClassVar[str] = "agent:stream_delta"
+
+    message_id: UUID
+    offset: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamEnded(Event):
+    wire: ClassVar[str] = "agent:stream_end"
+
+    message_id: UUID
+    branch_id: UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NameUpdated(Event):
+    wire: ClassVar[str] = "agent:name_updated"
+    is_slim: ClassVar[bool] = True
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionClosed(Event):
+    wire: ClassVar[str] = "agent:closed"
+    is_slim: ClassVar[bool] = True
+
+    status: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalRequested(Event):
+    wire: ClassVar[str] = "agent:approval_request"
+    is_slim: ClassVar[bool] = True
+
+    approval_id: UUID
+    kind: str
+    tool_name: str
+    tool_use_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalResolved(Event):
+    wire: ClassVar[str] = "agent:approval_resolved"
+    is_slim: ClassVar[bool] = True
+
+    approval_id: UUID
+    status: str
+    tool_use_id: str
+    decided_by: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueUpdated(Event):
+    """Messages waiting for the turn to end changed, or the run's place in line."""
+
+    wire: ClassVar[str] = "agent:queue_updated"
+
+    queued_messages: int
+    is_paused: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolDenied(Event):
+    wire: ClassVar[str] = "agent:tool_denied"
+
+    tool_use_id: str
+    tool_name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retrying(Event):
+    """A model call failed and is tried again by itself."""
+
+    wire: ClassVar[str] = "agent:retry"
+
+    run_id: UUID
+    attempt: int
+    max_retries: int
+    delay_ms: int
+    error_status: int | None
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunCompleted(Event):
+    wire: ClassVar[str] = "agent:complete"
+
+    run_id: UUID
+    stop_reason: str
+    success: bool
+    steps: int
+    cost_usd_micros: int
+    duration_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFailed(Event):
+    wire: ClassVar[str] = "agent:error"
+
+    run_id: UUID
+    error_class: str
+    message: str
+
+
+EVENTS: dict[str, type[Event]] = {
+    event.wire: event
+    for event in (
+        StatusChanged,
+        MessageSaved,
+        CostUpdated,
+        StreamStarted,
+        StreamDelta,
+        StreamEnded,
+        NameUpdated,
+        SessionClosed,
+        ApprovalRequested,
+        ApprovalResolved,
+        QueueUpdated,
+        ToolDenied,
+        Retrying,
+        RunCompleted,
+        RunFailed,
+    )
+}

@@ -1,0 +1,45 @@
+"""What is stored: fields, constraints and QuerySets; no behaviour across rows.
+
+One noun per file. Everything a person can reach has a QuerySet with `visible_to`.
+"""
+
+from __future__ import annotations
+
+from .approvals import ApprovalRequest
+from .audit import AuditEntry
+from .branches import MessageBranch
+from .events import SessionEvent
+from .folders import ListedFolder
+from .invites import Invite
+from .messages import Message
+from .modes import Mode
+from .providers import Provider
+from .requests import ModelRequest
+from .rules import PermissionRule
+from .runs import Run
+from .sessions import AgentSession
+from .shares import Share
+from .transcripts import TranscriptEntry
+from .usage import CostEntry
+from .users import Preferences, User
+
+__all__ = [
+    "AgentSession",
+    "ApprovalRequest",
+    "AuditEntry",
+    "CostEntry",
+    "Invite",
+    "ListedFolder",
+    "Message",
+    "MessageBranch",
+    "Mode",
+    "ModelRequest",
+    "PermissionRule",
+    "Preferences",
+    "Provider",
+    "Run",
+    "SessionEvent",
+    "Share",
+    "TranscriptEntry",
+    "User",
+]

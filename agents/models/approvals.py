@@ -1,0 +1,108 @@
+"""Approval requests: a tool call, or the agent's question, that waits for a person."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from .fields import PublicIdModel, one_of
+from .runs import Run
+from .sessions import AgentSession
+from .users import User
+
+
+class ApprovalStatus(models.TextChoices):
+    PENDING = "pending", "Waiting"
+    APPROVED = "approved", "Approved"
+    DENIED = "denied", "Denied"
+    EXPIRED = "expired", "Expired"
+    CANCELLED = "cancelled", "Cancelled"
+
+
+class ApprovalKind(models.TextChoices):
+    APPROVAL = "approval", "Approval"
+    QUESTION = "question", "Question"
+    PLAN = "plan", "Plan"
+
+
+class ApprovalScope(models.TextChoices):
+    ONCE = "once", "This call"
+    SESSION = "session", "This session"
+    ALWAYS = "always", "Always"
+
+
+class ApprovalRequestQuerySet(models.QuerySet["ApprovalRequest"]):
+    def visible_to(self, user: User) -> ApprovalRequestQuerySet:
+        return self.filter(session__in=AgentSession.objects.visible_to(user))
+
+    def answerable_by(self, user: User) -> ApprovalRequestQuerySet:
+        return self.filter(session__in=AgentSession.objects.operable_by(user))
+
+    def pending(self) -> ApprovalRequestQuerySet:
+        return self.filter(status=ApprovalStatus.PENDING, expires_at__gt=timezone.now())
+
+
+class ApprovalRequest(PublicIdModel):
+    session = models.ForeignKey(
+        AgentSession, on_delete=models.CASCADE, related_name="approvals"
+    )
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="approvals")
+    kind = models.CharField(
+        max_length=8, choices=ApprovalKind.choices, default=ApprovalKind.APPROVAL
+    )
+    tool_use_id = models.CharField(max_length=200)
+    agent_id = models.CharField(max_length=200, blank=True, default="")
+    tool_name = models.CharField(max_length=200)
+    tool_input = models.JSONField(default=dict)
+    input_sha256 = models.CharField(max_length=64)
+    reason = models.TextField(blank=True, default="")
+    rule_id = models.CharField(max_length=64, blank=True, default="")
+    status = models.CharField(
+        max_length=9, choices=ApprovalStatus.choices, default=ApprovalStatus.PENDING
+    )
+    decided_by = models.ForeignKey(
+        User, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    decided_at = models.DateTimeField(null=True, blank=True)
+    channel = models.CharField(max_length=20, blank=True, default="")
+    """How the decision came in: "page", "inbox", "api", "email", "system"."""
+    message = models.TextField(blank=True, default="")
+    updated_input = models.JSONField(null=True, blank=True)
+    scope = models.CharField(
+        max_length=7, choices=ApprovalScope.choices, default=ApprovalScope.ONCE
+    )
+    stops_run = models.BooleanField(default=False)
+    consumed_at = models.DateTimeField(null=True, blank=True)
+    hot_until = models.DateTimeField(null=True, blank=True)
+    expires_at = models.DateTimeField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = ApprovalRequestQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["created_at"]
+        indexes = [
+            models.Index(
+                fields=["session"],
+                condition=Q(status="pending"),
+                name="approval_pending",
+            )
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["session", "tool_use_id"], name="approval_one_per_tool_use"
+            ),
+            one_of("status", ApprovalStatus),
+            one_of("scope", ApprovalScope),
+            one_of("kind", ApprovalKind),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.tool_name} ({self.status})"
+
+    @property
+    def is_pending(self) -> bool:
+        return (
+            self.status == ApprovalStatus.PENDING and self.expires_at > timezone.now()
+        )

@@ -1,0 +1,43 @@
+"""Modes: named ways of working, each with its own tools and instructions."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from .fields import PublicIdModel
+from .users import User
+
+
+class ModeQuerySet(models.QuerySet["Mode"]):
+    def visible_to(self, user: User) -> ModeQuerySet:
+        return self.filter(models.Q(owner=None) | models.Q(owner=user))
+
+
+class Mode(PublicIdModel):
+    owner = models.ForeignKey(  # NULL: built in, for everybody
+        User, null=True, blank=True, on_delete=models.CASCADE, related_name="modes"
+    )
+    slug = models.SlugField(max_length=64)
+    name = models.CharField(max_length=100)
+    description = models.TextField(blank=True, default="")
+    system_prompt = models.TextField(blank=True, default="")
+    tools = models.JSONField(null=True, blank=True)  # NULL: every tool
+    default_next_mode = models.CharField(max_length=64, blank=True, default="")
+    is_builtin = models.BooleanField(default=False)
+    icon = models.CharField(max_length=40, default="bot")
+    color = models.CharField(max_length=9, default="#818cf8")
+
+    objects = ModeQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-is_builtin", "name"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["owner", "slug"],
+                nulls_distinct=False,
+                name="mode_slug_unique_per_owner",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.name

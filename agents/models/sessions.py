@@ -1,0 +1,157 @@
+"""Agent sessions: one agent at work for one person."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import F, Q
+
+from agents.policy.modes import SecurityMode
+
+from .fields import PublicIdModel, one_of
+from .users import SECURITY_MODE_CHOICES, Effort, OnTimeout, User
+
+
+class SessionStatus(models.TextChoices):
+    IDLE = "idle", "Idle"
+    QUEUED = "queued", "Queued"
+    RUNNING = "running", "Running"
+    WAITING_APPROVAL = "waiting_approval", "Needs you"
+    COMPLETED = "completed", "Completed"
+    STOPPED = "stopped", "Stopped"
+    ERROR = "error", "Error"
+
+
+ACTIVE_STATUSES = (
+    SessionStatus.QUEUED,
+    SessionStatus.RUNNING,
+    SessionStatus.WAITING_APPROVAL,
+)
+
+
+class SessionKind(models.TextChoices):
+    CHAT = "chat", "Chat"
+    SUB_AGENT = "sub-agent", "Sub-agent"
+    INVOKED_AGENT = "invoked-agent", "Invoked agent"
+    BROWSER_AGENT = "browser-agent", "Browser agent"
+    VIEW_BUILDER = "view-builder", "App builder"
+    SKILL_BUILDER = "skill-builder", "Skill builder"
+
+
+class Network(models.TextChoices):
+    NONE = "none", "No network"
+    OPEN = "open", "Open network"
+
+
+class AgentSessionQuerySet(models.QuerySet["AgentSession"]):
+    def visible_to(self, user: User) -> AgentSessionQuerySet:
+        """The person's own sessions and those shared with them."""
+        return self.filter(Q(owner=user) | Q(pk__in=_shared_with(user)))
+
+    def operable_by(self, user: User) -> AgentSessionQuerySet:
+        """Where the person may send, stop and decide."""
+        if not user.may_start_agents:
+            return self.none()
+        shared = _shared_with(user).filter(right=ShareRight.OPERATE)
+        return self.filter(Q(owner=user) | Q(pk__in=shared))
+
+    def recent_first(self) -> AgentSessionQuerySet:
+        return self.order_by(F("updated_at").desc())
+
+
+class ShareRight(models.TextChoices):
+    VIEW = "view", "May look"
+    OPERATE = "operate", "May send and decide"
+
+
+def _shared_with(user: User) -> models.QuerySet[models.Model]:
+    from .shares import Share  # shares point at sessions
+
+    return Share.objects.filter(user=user).values("session_id")
+
+
+class AgentSession(PublicIdModel):
+    owner = models.ForeignKey(User, on_delete=models.CASCADE, related_name="sessions")
+    name = models.CharField(max_length=200)
+    status = models.CharField(
+        max_length=16, choices=SessionStatus.choices, default=SessionStatus.IDLE
+    )
+    kind = models.CharField(
+        max_length=14, choices=SessionKind.choices, default=SessionKind.CHAT
+    )
+    mode = models.CharField(max_length=64, default="agent")
+    model = models.CharField(max_length=200, blank=True, default="")
+    model_set_by = models.ForeignKey(
+        User, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    model_set_at = models.DateTimeField(null=True, blank=True)
+    provider = models.ForeignKey(  # NULL: the default provider of the moment
+        "agents.Provider", null=True, blank=True, on_delete=models.SET_NULL
+    )
+    system_prompt = models.TextField(blank=True, default="")
+    effort = models.CharField(
+        max_length=6, choices=Effort.choices, default=Effort.MEDIUM
+    )
+    max_steps = models.PositiveIntegerField(null=True, blank=True)
+    max_budget_usd_micros = models.PositiveBigIntegerField(null=True, blank=True)
+    security_mode = models.CharField(
+        max_length=10, choices=SECURITY_MODE_CHOICES, default=SecurityMode.ASK.value
+    )
+    allowed_tools = models.JSONField(null=True, blank=True)
+    """The tools of the mode as last resolved; NULL: every offered tool."""
+    on_timeout = models.CharField(
+        max_length=4, choices=OnTimeout.choices, default=OnTimeout.PARK
+    )
+    network = models.CharField(
+        max_length=4, choices=Network.choices, default=Network.NONE
+    )
+    cwd = models.CharField(max_length=1000, blank=True, default="")
+    owns_cwd = models.BooleanField(default=True)
+    """Whether `cwd` is a folder of our own making, deleted with the session."""
+    active_branch = models.ForeignKey(
+        "agents.MessageBranch",
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+    )
+    parent_session = models.ForeignKey(
+        "self", null=True, blank=True, on_delete=models.CASCADE, related_name="children"
+    )
+    pinned = models.BooleanField(default=False)
+    queue_paused = models.BooleanField(default=False)
+    # Counters: handed out by `F() + 1` updates, so two writers never agree on one.
+    last_seq = models.PositiveBigIntegerField(default=0)
+    last_message_seq = models.PositiveBigIntegerField(default=0)
+    # Cached totals; the truth is the ledger and the messages.
+    cost_usd_micros = models.PositiveBigIntegerField(default=0)
+    cost_is_partial = models.BooleanField(default=False)
+    """Whether some call's price is unknown, so that the cost is a lower bound."""
+    input_tokens = models.PositiveBigIntegerField(default=0)
+    output_tokens = models.PositiveBigIntegerField(default=0)
+    message_count = models.PositiveIntegerField(default=0)
+    last_preview = models.CharField(max_length=120, blank=True, default="")
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now_add=True)
+    closed_at = models.DateTimeField(null=True, blank=True)
+
+    objects = AgentSessionQuerySet.as_manager()
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["owner", "-updated_at"], name="session_by_owner"),
+            models.Index(fields=["status"], name="session_by_status"),
+        ]
+        constraints = [
+            one_of("status", SessionStatus),
+            one_of("kind", SessionKind),
+            one_of("effort", Effort),
+            one_of("network", Network),
+            one_of("on_timeout", OnTimeout),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def is_active(self) -> bool:
+        return self.status in ACTIVE_STATUSES
