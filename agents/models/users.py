@@ -78,7 +78,7 @@ class Preferences(models.Model):
         max_length=4, choices=OnTimeout.choices, default=OnTimeout.PARK
     )
     tool_policies = models.JSONField(default=dict, blank=True)
-    """{tool name: "always_allow" | "ask" | "deny"}; a missing name means the default."""
+    """{tool name: "always_allow" | "ask" | "deny"}; no entry means the default."""
     notify_on_approval = models.BooleanField(default=True)
     notify_on_completion = models.BooleanField(default=False)
 

@@ -1,0 +1,109 @@
+"""The pages' URLs; each name is `noun_verb`."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from .views import (
+    accounts,
+    approvals,
+    messages,
+    people,
+    preferences,
+    providers,
+    sessions,
+    styleguide,
+)
+
+urlpatterns = [
+    path("", sessions.session_list, name="session_list"),
+    path("sessions/new/", sessions.session_new, name="session_new"),
+    path("sessions/<uuid:session_id>/", sessions.session_detail, name="session_detail"),
+    path(
+        "sessions/<uuid:session_id>/older/",
+        sessions.session_older,
+        name="session_older",
+    ),
+    path(
+        "sessions/<uuid:session_id>/stop/", sessions.session_stop, name="session_stop"
+    ),
+    path(
+        "sessions/<uuid:session_id>/retry/",
+        sessions.session_retry,
+        name="session_retry",
+    ),
+    path(
+        "sessions/<uuid:session_id>/continue/",
+        sessions.session_continue,
+        name="session_continue",
+    ),
+    path(
+        "sessions/<uuid:session_id>/rename/",
+        sessions.session_rename,
+        name="session_rename",
+    ),
+    path(
+        "sessions/<uuid:session_id>/settings/",
+        sessions.session_settings,
+        name="session_settings",
+    ),
+    path(
+        "sessions/<uuid:session_id>/close/",
+        sessions.session_close,
+        name="session_close",
+    ),
+    path(
+        "sessions/<uuid:session_id>/messages/",
+        messages.message_send,
+        name="message_send",
+    ),
+    path("messages/<uuid:message_id>/", messages.message_show, name="message_show"),
+    path(
+        "messages/<uuid:message_id>/remove/",
+        messages.message_remove,
+        name="message_remove",
+    ),
+    path("approvals/", approvals.approval_list, name="approval_list"),
+    path(
+        "approvals/<uuid:approval_id>/decide/",
+        approvals.approval_decide,
+        name="approval_decide",
+    ),
+    path(
+        "approvals/<uuid:approval_id>/answer/",
+        approvals.question_answer,
+        name="question_answer",
+    ),
+    path("login/", accounts.login, name="login"),
+    path("logout/", accounts.logout, name="logout"),
+    path("setup/<str:token>/", accounts.setup, name="setup"),
+    path("invite/<str:token>/", accounts.invite_accept, name="invite_accept"),
+    path("settings/password/", accounts.password_change, name="password_change"),
+    path("settings/preferences/", preferences.preferences_edit, name="preferences"),
+    path("settings/theme/", preferences.theme_set, name="theme_set"),
+    path("settings/people/", people.people_list, name="people_list"),
+    path("settings/people/invite/", people.invite_create, name="invite_create"),
+    path(
+        "settings/people/invites/<uuid:invite_id>/revoke/",
+        people.invite_revoke,
+        name="invite_revoke",
+    ),
+    path("settings/providers/", providers.provider_list, name="provider_list"),
+    path("settings/providers/new/", providers.provider_new, name="provider_new"),
+    path(
+        "settings/providers/<uuid:provider_id>/",
+        providers.provider_edit,
+        name="provider_edit",
+    ),
+    path(
+        "settings/providers/<uuid:provider_id>/delete/",
+        providers.provider_delete,
+        name="provider_delete",
+    ),
+    path(
+        "settings/providers/<uuid:provider_id>/test/",
+        providers.provider_test,
+        name="provider_test",
+    ),
+    path("styleguide/", styleguide.styleguide, name="styleguide"),
+]
