@@ -1,0 +1,191 @@
+"""Sessions as pages show them: the list, and what stands around one transcript."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db.models import F, Q, QuerySet
+
+from agents.domain.providers import is_scripted
+from agents.models import AgentSession, Message, Mode, Run, User
+from agents.models.runs import RunState, StopReason
+from agents.models.sessions import ACTIVE_STATUSES, SessionStatus
+from agents.rendering.dom import dom_id
+
+from .approvals import ApprovalCard, may_answer
+
+LIST_PAGE_SIZE = 30
+_LIST_COLUMNS = (
+    "owner_id",
+    "name",
+    "status",
+    "pinned",
+    "cost_usd_micros",
+    "cost_is_partial",
+    "last_preview",
+    "updated_at",
+    "closed_at",
+)
+# What a person can do about a turn that ended like this.
+_AGAIN = (StopReason.ERROR, StopReason.CONTEXT_LIMIT)
+_ON = (
+    StopReason.CANCELLED,
+    StopReason.TIMEOUT,
+    StopReason.MAX_STEPS,
+    StopReason.TOO_MANY_FAILURES,
+    StopReason.BUDGET_EXCEEDED,
+    StopReason.DENIED,
+)
+
+
+def visible_sessions(user: User) -> QuerySet[AgentSession]:
+    """Top-level sessions, newest first, without their big columns."""
+    return (
+        AgentSession.objects.visible_to(user)
+        .filter(parent_session=None)
+        .only(*_LIST_COLUMNS)
+        .order_by("-updated_at", "-pk")
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionGroups:
+    """The list page's live part; what is in neither group is in `resting_sessions`."""
+
+    running: list[AgentSession]
+    pinned: list[AgentSession]
+
+
+def load_groups(user: User) -> SessionGroups:
+    sessions = visible_sessions(user)
+    resting = sessions.exclude(status__in=ACTIVE_STATUSES)
+    return SessionGroups(
+        running=list(sessions.filter(status__in=ACTIVE_STATUSES)),
+        pinned=list(resting.filter(pinned=True)),
+    )
+
+
+def resting_sessions(user: User) -> QuerySet[AgentSession]:
+    """Neither at work nor pinned; the list page shows them in pages."""
+    resting = visible_sessions(user).exclude(status__in=ACTIVE_STATUSES)
+    return resting.filter(pinned=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionPage:
+    """Everything on a session's page that changes while it is open, but its items."""
+
+    session: AgentSession
+    mode_name: str
+    can_operate: bool
+    is_scripted: bool
+    run: Run | None
+    queue_position: int | None
+    queued: list[Message]
+    pending: list[ApprovalCard]
+    adrift: list[ApprovalCard]
+    """Pending approvals whose tool call has no row yet; they stand at the end."""
+
+    @property
+    def model(self) -> str:
+        """The model that answered, else the one that was asked for."""
+        actual = self.run.model_actual if self.run else ""
+        return actual or self.session.model
+
+    @property
+    def is_unjailed(self) -> bool:
+        return self.run is not None and self.run.jailed is False
+
+    @property
+    def is_working(self) -> bool:
+        return self.session.status == SessionStatus.RUNNING
+
+    @property
+    def first_pending_id(self) -> str:
+        return self.pending[0].element_id if self.pending else ""
+
+    @property
+    def can_retry(self) -> bool:
+        return self._ended_by(*_AGAIN)
+
+    @property
+    def can_continue(self) -> bool:
+        return self._ended_by(*_ON)
+
+    def _ended_by(self, *reasons: StopReason) -> bool:
+        run = self.run
+        return (
+            self.can_operate
+            and run is not None
+            and run.state == RunState.FINISHED
+            and run.stop_reason in reasons
+        )
+
+    @property
+    def duration_ms(self) -> int | None:
+        run = self.run
+        if run is None or run.started_at is None or run.finished_at is None:
+            return None
+        return int((run.finished_at - run.started_at).total_seconds() * 1000)
+
+    def part(self, name: str) -> str:
+        return dom_id("session", self.session.pk, name)
+
+
+def load_page(session: AgentSession, user: User) -> SessionPage:
+    """A constant number of queries; `session` must be fresh."""
+    run = session.runs.order_by("-created_at").first()
+    can_operate = may_answer(user, session)
+    pending = [
+        ApprovalCard(approval, can_operate)
+        for approval in session.approvals.pending().order_by("created_at", "pk")
+    ]
+    placed = _placed(session, pending)
+    return SessionPage(
+        session=session,
+        mode_name=_mode_name(session),
+        can_operate=can_operate,
+        is_scripted=is_scripted(session),
+        run=run,
+        queue_position=_position(run),
+        queued=list(session.messages.queued().defer("rendered_html", "content")),
+        pending=pending,
+        adrift=[card for card in pending if card.approval.tool_use_id not in placed],
+    )
+
+
+def _placed(session: AgentSession, pending: list[ApprovalCard]) -> set[str]:
+    calls = session.messages.filter(
+        role="tool_call",
+        hidden=False,
+        tool_use_id__in=[card.approval.tool_use_id for card in pending],
+    )
+    return set(calls.values_list("tool_use_id", flat=True))
+
+
+def _mode_name(session: AgentSession) -> str:
+    mine = Q(owner=None) | Q(owner_id=session.owner_id)
+    modes = Mode.objects.filter(mine, slug=session.mode)
+    name = modes.order_by(F("owner").asc(nulls_last=True)).values_list(
+        "name", flat=True
+    )
+    return name.first() or session.mode
+
+
+def _position(run: Run | None) -> int | None:
+    """The place in line of a run that waits for a free slot, beginning with 1."""
+    if run is None or run.state != RunState.QUEUED:
+        return None
+    ahead = Run.objects.filter(state=RunState.QUEUED, created_at__lt=run.created_at)
+    return ahead.count() + 1
+
+
+def fresh_session(session_id: UUID, user: User) -> AgentSession | None:
+    """The session as it is now, if the person may (still) see it."""
+    return (
+        AgentSession.objects.visible_to(user)
+        .filter(pk=session_id)
+        .select_related("owner", "provider")
+        .first()
+    )

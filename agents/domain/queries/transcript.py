@@ -1,0 +1,307 @@
+"""The transcript of a session, ready for templates, in a constant number of queries.
+
+Frames and pages both use it, so that what is streamed equals what a reload shows. Big
+columns are cut by the database: a page never reads a 5 MB tool result.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Case, F, Q, TextField, When
+from django.db.models.functions import Cast, Length, Substr
+
+from agents.conf import conf
+from agents.models import AgentSession, ApprovalRequest, Message, User
+from agents.models.messages import MessageQuerySet, MessageRole
+from agents.rendering.dom import dom_id
+from agents.rendering.tool_calls import ToolResult, ToolView, tool_view
+
+from .approvals import ApprovalCard, may_answer
+from .branches import Stretch, lineage, within
+
+MAX_CONTENT_CHARACTERS = 4 * 1024 * 1024
+MAX_CHILDREN = 300
+_MAX_DEPTH = 5
+_STATES = {"ok": "done", "error": "error", "denied": "denied", "cancelled": "stopped"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """A message, or a tool call with its result, its approval and what it started."""
+
+    message: Message
+    is_cut: bool = False
+    characters: int = 0
+    tool: ToolView | None = None
+    result: Message | None = None
+    approval: ApprovalCard | None = None
+    children: tuple[Item, ...] = ()
+
+    @property
+    def element_id(self) -> str:
+        return element_id(self.message)
+
+    @property
+    def text_id(self) -> str:
+        return text_id(self.message.pk)
+
+    @property
+    def is_html(self) -> bool:
+        """Whether the finished Markdown stands in the page, and not a cut text."""
+        return bool(self.message.rendered_html) and not self.is_cut
+
+    @property
+    def state(self) -> str:
+        """Of a tool call: running, waiting, done, error, denied or stopped."""
+        if self.approval is not None and self.approval.is_pending:
+            return "waiting"
+        if self.result is None:
+            return "stopped" if self.message.is_interrupted else "running"
+        return _STATES.get(self.result.outcome, "done")
+
+    @property
+    def template(self) -> str:
+        names = {
+            MessageRole.THINKING: "agents/messages/_thinking.html",
+            MessageRole.TOOL_CALL: "agents/tools/_item.html",
+            MessageRole.SYSTEM: "agents/messages/_notice.html",
+        }
+        return names.get(
+            MessageRole(self.message.role), "agents/messages/_message.html"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transcript:
+    """One page of a session's transcript, oldest item first."""
+
+    items: tuple[Item, ...]
+    has_older: bool
+
+    @property
+    def oldest_seq(self) -> int:
+        """Everything below is not on this page; 0 where the page begins the session."""
+        return self.items[0].message.seq if self.has_older and self.items else 0
+
+
+def element_id(message: Message) -> str:
+    noun = "tool" if message.role == MessageRole.TOOL_CALL else "message"
+    return dom_id(noun, message.pk)
+
+
+def text_id(message_id: UUID) -> str:
+    return dom_id("message", message_id, "text")
+
+
+def load_transcript(
+    session: AgentSession,
+    user: User,
+    *,
+    before_seq: int | None = None,
+    limit: int | None = None,
+) -> Transcript:
+    """The newest page, or the page before `before_seq`."""
+    limit = limit or conf().transcript_page_size
+    rows = _top_level(_rows(_stretches(session), session.pk))
+    if before_seq is not None:
+        rows = rows.filter(seq__lt=before_seq)
+    newest = list(rows.order_by("-seq")[: limit + 1])
+    return Transcript(
+        items=_build(session, user, newest[:limit][::-1]),
+        has_older=len(newest) > limit,
+    )
+
+
+def load_item(session: AgentSession, user: User, message_id: UUID) -> Item | None:
+    """The top-level item that shows this message; None where nothing does."""
+    rows = _rows(_stretches(session), session.pk)
+    message = rows.filter(pk=message_id).first()
+    for _ in range(_MAX_DEPTH):
+        if message is None:
+            return None
+        if message.role == MessageRole.TOOL_RESULT:
+            call_id = message.tool_use_id
+        elif message.parent_tool_use_id:
+            call_id = message.parent_tool_use_id
+        else:
+            return _build(session, user, [message])[0]
+        message = _calls(rows).filter(tool_use_id=call_id).first()
+    return None
+
+
+def load_tool_item(session: AgentSession, user: User, tool_use_id: str) -> Item | None:
+    """The top-level item in which this tool call stands."""
+    calls = _calls(session.messages.filter(tool_use_id=tool_use_id))
+    call_id = calls.values_list("pk", flat=True).first()
+    return load_item(session, user, call_id) if call_id else None
+
+
+def load_message(user: User, message_id: UUID) -> Item | None:
+    """One message with all of its text, and a tool call with all of its result."""
+    message = (
+        Message.objects.visible_to(user)
+        .filter(pk=message_id, hidden=False)
+        .select_related("session", "author")
+        .first()
+    )
+    if message is None:
+        return None
+    if message.role == MessageRole.TOOL_RESULT:
+        call = _calls(message.session.messages.filter(tool_use_id=message.tool_use_id))
+        return _whole(call.select_related("session").first() or message)
+    return _whole(message)
+
+
+def _whole(message: Message) -> Item:
+    if message.role != MessageRole.TOOL_CALL:
+        return Item(message=message, characters=len(message.text))
+    result = message.session.messages.filter(
+        tool_use_id=message.tool_use_id, role=MessageRole.TOOL_RESULT
+    ).first()
+    everything = 1 << 40
+    return Item(message=message, result=result, tool=_view(message, result, everything))
+
+
+def stored_text(message_id: UUID, start: int) -> str | None:
+    """A streaming message's text from `start` on; None when it doesn't stream."""
+    return (
+        Message.objects.filter(pk=message_id, is_streaming=True)
+        .annotate(rest=Substr("text", start + 1))
+        .values_list("rest", flat=True)
+        .first()
+    )
+
+
+def _stretches(session: AgentSession) -> list[Stretch]:
+    return lineage(session.pk, session.active_branch_id)
+
+
+def _rows(stretches: list[Stretch], session_id: UUID) -> MessageQuerySet:
+    """The lineage's visible messages, their big columns cut."""
+    limit = conf().message_preview_bytes + 1  # one more tells that there is more
+    return (
+        Message.objects.filter(within(stretches), session_id=session_id, hidden=False)
+        .exclude(queued_at__isnull=False, delivered_at=None)
+        .defer("text", "rendered_html", "content", "attachments")
+        .select_related("author")
+        .annotate(
+            text_length=Length("text"),
+            # A streamed text only ever grows at its end, so it is never cut.
+            shown_text=Case(
+                When(is_streaming=True, then=F("text")),
+                default=Substr("text", 1, limit),
+            ),
+            shown_html=Case(
+                When(text_length__lt=limit, then=F("rendered_html")), default=None
+            ),
+            content_length=Length(Cast("content", TextField())),
+            shown_content=Case(
+                When(content_length__lte=MAX_CONTENT_CHARACTERS, then=F("content")),
+                default=None,
+            ),
+        )
+    )
+
+
+def _top_level(rows: MessageQuerySet) -> MessageQuerySet:
+    return rows.filter(parent_tool_use_id="").exclude(role=MessageRole.TOOL_RESULT)
+
+
+def _calls(rows: Any) -> Any:
+    return rows.filter(role=MessageRole.TOOL_CALL)
+
+
+def _fill(message: Message) -> Message:
+    """Put the cut columns where templates look, so that nothing is fetched later."""
+    row: Any = message
+    message.text = row.shown_text or ""
+    message.rendered_html = row.shown_html or ""
+    message.content = row.shown_content or {}
+    return message
+
+
+def _build(
+    session: AgentSession, user: User, rows: Sequence[Message]
+) -> tuple[Item, ...]:
+    return _Builder(session, user).build(rows)
+
+
+class _Builder:
+    """Puts results, approvals and sub-agents' messages to their tool calls."""
+
+    def __init__(self, session: AgentSession, user: User) -> None:
+        self._session = session
+        self._user = user
+        self._rows = _rows(_stretches(session), session.pk)
+        self._results: dict[str, Message] = {}
+        self._approvals: dict[str, ApprovalCard] = {}
+        self._children: dict[str, list[Message]] = defaultdict(list)
+
+    def build(self, rows: Sequence[Message]) -> tuple[Item, ...]:
+        calls = [row for row in rows if row.role == MessageRole.TOOL_CALL]
+        for child in self._load_children(calls):
+            self._children[child.parent_tool_use_id].append(child)
+            if child.role == MessageRole.TOOL_CALL:
+                calls.append(child)
+        self._load_facts([call.tool_use_id for call in calls])
+        return self._items(rows, depth=0)
+
+    def _load_children(self, calls: Iterable[Message]) -> list[Message]:
+        """What the page's sub-agents said and did, at any depth; one query."""
+        run_ids = {call.run_id for call in calls}
+        children = self._rows.filter(run_id__in=run_ids).exclude(
+            Q(parent_tool_use_id="") | Q(role=MessageRole.TOOL_RESULT)
+        )
+        return list(children.order_by("-seq")[:MAX_CHILDREN])[::-1]
+
+    def _load_facts(self, tool_use_ids: list[str]) -> None:
+        results = self._rows.filter(
+            role=MessageRole.TOOL_RESULT, tool_use_id__in=tool_use_ids
+        )
+        self._results = {row.tool_use_id: _fill(row) for row in results}
+        can_answer = may_answer(self._user, self._session)
+        approvals = ApprovalRequest.objects.filter(
+            session=self._session, tool_use_id__in=tool_use_ids
+        ).select_related("decided_by")
+        self._approvals = {
+            approval.tool_use_id: ApprovalCard(approval, can_answer)
+            for approval in approvals
+        }
+
+    def _items(self, rows: Iterable[Message], depth: int) -> tuple[Item, ...]:
+        return tuple(self._item(_fill(row), depth) for row in rows)
+
+    def _item(self, message: Message, depth: int) -> Item:
+        limit = conf().message_preview_bytes
+        characters: int = message.text_length  # type: ignore[attr-defined]  # annotated
+        if message.role != MessageRole.TOOL_CALL:
+            is_cut = characters > limit and not message.is_streaming
+            if is_cut:
+                message.text = message.text[:limit]
+            return Item(message=message, is_cut=is_cut, characters=characters)
+        result = self._results.get(message.tool_use_id)
+        children = self._children.get(message.tool_use_id, [])
+        return Item(
+            message=message,
+            tool=_view(message, result, limit),
+            result=result,
+            approval=self._approvals.get(message.tool_use_id),
+            children=self._items(children, depth + 1) if depth < _MAX_DEPTH else (),
+        )
+
+
+def _view(call: Message, result: Message | None, max_bytes: int) -> ToolView:
+    content = result.content if result else {}
+    shown = result and ToolResult(
+        text=result.text,
+        is_error=result.is_error,
+        structured=content.get("structured"),
+        images=content.get("images") or [],
+    )
+    tool_input = call.content.get("input", {})
+    return tool_view(call.tool_name, tool_input, shown, max_bytes=max_bytes)

@@ -1,0 +1,5 @@
+"""The sockets' URLs."""
+
+from __future__ import annotations
+
+websocket_urlpatterns: list[object] = []
