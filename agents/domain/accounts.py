@@ -6,12 +6,12 @@ import hashlib
 import secrets
 from datetime import timedelta
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.db.models import Q
 from django.utils import timezone
 
 from agents.conf import conf
-from agents.errors import NotAllowedError
+from agents.errors import InvalidInputError, NotAllowedError
 from agents.models import AuditEntry, Invite, Preferences, User
 from agents.models.users import Role
 
@@ -83,7 +83,8 @@ def accept_invite(
 ) -> User:
     """Make the account that the link promises; the link is used up.
 
-    Raises: NotAllowedError when somebody used it first.
+    Raises: NotAllowedError when somebody used it first, InvalidInputError when the
+        name was taken a moment ago.
     """
     used = Invite.objects.open().filter(pk=invite.pk).update(accepted_at=timezone.now())
     if not used:
@@ -91,7 +92,13 @@ def accept_invite(
     user = User(username=username, email=email)
     user.set_password(password)
     set_role(user, Role(invite.role))
-    user.save()
+    try:
+        with transaction.atomic():
+            user.save()
+    except IntegrityError as error:
+        raise InvalidInputError(
+            "Somebody has this username already.", field="username"
+        ) from error
     Preferences.objects.create(user=user)
     Invite.objects.filter(pk=invite.pk).update(accepted_by=user)
     audit.record("account.created", actor=user, target=user, role=invite.role)

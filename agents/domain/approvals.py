@@ -201,19 +201,29 @@ def consume(approval_id: UUID) -> bool:
 
 
 def take_grant(
-    session_id: UUID, tool_name: str, tool_input: dict[str, Any]
+    run: Run, tool_name: str, tool_input: dict[str, Any]
 ) -> ApprovalRequest | None:
     """Use the one-time permission that an interrupted call was given, if any.
 
-    It fits exactly one call: the same tool with the same input, once.
+    It fits exactly one call: the same tool with the input that was asked about, or
+    with the input that the person put in its place; and it fits once. What was asked
+    since the run was last claimed belongs to a waiter that is alive.
     """
+    wanted = hash_input(tool_name, tool_input)
     granted = ApprovalRequest.objects.filter(
-        session_id=session_id,
+        session_id=run.session_id,
+        tool_name=tool_name,
         status=ApprovalStatus.APPROVED,
         consumed_at=None,
-        input_sha256=hash_input(tool_name, tool_input),
-    ).first()
-    return granted if granted is not None and consume(granted.pk) else None
+        created_at__lt=run.started_at,
+    )
+    for approval in granted:
+        hashes = {approval.input_sha256}
+        if approval.updated_input is not None:
+            hashes.add(hash_input(tool_name, approval.updated_input))
+        if wanted in hashes and consume(approval.pk):
+            return approval
+    return None
 
 
 def undelivered_decisions(run: Run) -> list[ApprovalRequest]:

@@ -14,7 +14,12 @@ from django.db.models import F
 from django.utils import timezone
 
 from agents.events.bus import publish_on_commit
-from agents.events.vocabulary import MessageSaved, StreamEnded, StreamStarted
+from agents.events.vocabulary import (
+    MessageSaved,
+    StreamEnded,
+    StreamStarted,
+    ToolDenied,
+)
 from agents.models import AgentSession, Message, Run
 from agents.models.messages import MessageRole, ToolOutcome
 from agents.rendering.markdown import render_markdown
@@ -150,6 +155,22 @@ def finish_stream(
 
 
 @transaction.atomic
+def start_tool_call(run: Run, *, tool_use_id: str, tool_name: str) -> Message:
+    """The model begins to write a call; finds the row if the hook made it already."""
+    lock_session(run.session_id)
+    known = _tool_row(run, tool_use_id, MessageRole.TOOL_CALL)
+    if known is not None:
+        return known
+    return start_stream(
+        run,
+        role=MessageRole.TOOL_CALL,
+        tool_use_id=tool_use_id,
+        tool_name=tool_name,
+        content={"input": {}},
+    )
+
+
+@transaction.atomic
 def record_tool_call(
     run: Run,
     *,
@@ -179,6 +200,7 @@ def record_tool_call(
     message.tool_name = tool_name
     message.parent_tool_use_id = parent_tool_use_id or message.parent_tool_use_id
     message.content = clean_json({**message.content, "input": tool_input})
+    message.text = ""  # the input as it streamed in; now it stands in `content`
     was_streaming, message.is_streaming = message.is_streaming, False
     message.save()
     if was_streaming:
@@ -229,6 +251,38 @@ def record_tool_result(
     return message
 
 
+@transaction.atomic
+def record_denial(
+    run: Run,
+    *,
+    tool_use_id: str,
+    tool_name: str,
+    tool_input: dict[str, Any],
+    reason: str,
+) -> None:
+    """The call was refused, by policy or by a person; `reason` is what the model sees.
+
+    Recording it again changes nothing.
+    """
+    record_tool_call(
+        run, tool_use_id=tool_use_id, tool_name=tool_name, tool_input=tool_input
+    )
+    known = _tool_row(run, tool_use_id, MessageRole.TOOL_RESULT)
+    if known is not None and known.outcome == ToolOutcome.DENIED:
+        return
+    record_tool_result(
+        run, tool_use_id=tool_use_id, outcome=ToolOutcome.DENIED, text=reason
+    )
+    publish_on_commit(
+        ToolDenied(
+            session_id=run.session_id,
+            tool_use_id=tool_use_id,
+            tool_name=tool_name,
+            reason=reason,
+        )
+    )
+
+
 def _tool_row(run: Run, tool_use_id: str, role: MessageRole) -> Message | None:
     return Message.objects.filter(
         session_id=run.session_id,
@@ -236,29 +290,6 @@ def _tool_row(run: Run, tool_use_id: str, role: MessageRole) -> Message | None:
         tool_use_id=tool_use_id,
         role=role,
     ).first()
-
-
-def add_notice(run: Run, kind: str, text: str, **facts: Any) -> Message:
-    """A card in the transcript: "error", "retry", "stalled", "stopped", …"""
-    return add_message(
-        run.session_id,
-        branch_id=run.branch_id,
-        role=MessageRole.SYSTEM,
-        text=text,
-        content={"kind": kind, **facts},
-        run=run,
-        is_error=kind == "error",
-    )
-
-
-@transaction.atomic
-def update_notice(message_id: UUID, text: str, **facts: Any) -> None:
-    """Change a notice in place (a retry that goes on counting)."""
-    message = Message.objects.select_for_update().get(pk=message_id)
-    message.text = clean_text(text)
-    message.content = clean_json({**message.content, **facts})
-    message.save(update_fields=["text", "content", "updated_at"])
-    publish_saved(message, is_new=False)
 
 
 @transaction.atomic

@@ -19,7 +19,6 @@ from agents.policy.decision import PolicyContext
 from agents.policy.modes import Effect, SecurityMode
 from agents.policy.rules import Rule
 from agents.policy.tools import ToolClass, get_all_tool_names
-from agents.workspaces.folders import session_home, session_tmp
 
 from .accounts import preferences_of
 
@@ -29,22 +28,26 @@ class Surroundings:
     """What only the engine knows about the process that asks."""
 
     jailed: bool
+    home: Path
+    tmp: Path
+    """Where the agent sees its temporary folder."""
+    config_dir: Path
+    """The CLI's configuration folder as the agent sees it; plans live in it."""
     extra_tools: Mapping[str, ToolClass]
 
 
 def policy_context(session_id: UUID, around: Surroundings) -> PolicyContext:
     session = AgentSession.objects.select_related("owner").get(pk=session_id)
     preferences = preferences_of(session.owner)
-    home = session_home(session.pk)
     return PolicyContext(
         security_mode=SecurityMode(session.security_mode),
         ceiling=SecurityMode(session.owner.security_ceiling),
         offered_tools=offered_tools(session) | frozenset(around.extra_tools),
         cwd=Path(session.cwd),
         roots=(Path(session.cwd),),
-        readable_paths=(home, session_tmp(session.pk)),
-        plan_dir=home / "config" / "plans",
-        home=home,
+        readable_paths=(around.config_dir, around.tmp),
+        plan_dir=around.config_dir / "plans",
+        home=around.home,
         jailed=around.jailed,
         allow_unjailed_execution=conf().allow_unjailed_execution,
         ask_for_everything=preferences.ask_for_everything or conf().ask_for_everything,

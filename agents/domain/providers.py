@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db import transaction
 from django.utils import timezone
 
+from agents.conf import conf
 from agents.models import AgentSession, Provider, User
 from agents.models.providers import ProviderKind
 
@@ -31,6 +32,17 @@ def default_provider(user: User) -> Provider:
     )
     own = usable.filter(owner=user).order_by("-created_at").first()
     return own or usable.order_by("-created_at").first() or demo_provider()
+
+
+def known_models(user: User) -> list[str]:
+    """Model names to suggest: those that the person's providers answered with."""
+    usable = Provider.objects.visible_to(user).filter(is_enabled=True)
+    names = {
+        str(name)
+        for found in usable.values_list("models_found", flat=True)
+        for name in found
+    }
+    return sorted(names | {conf().default_model})
 
 
 def demo_provider() -> Provider:

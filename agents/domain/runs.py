@@ -24,7 +24,7 @@ from agents.models.approvals import ApprovalStatus
 from agents.models.messages import MessageRole
 from agents.models.runs import LIVE_STATES, RunKind, RunState, StopReason
 
-from . import blocks, settling
+from . import blocks, notices, settling
 from .dispatching import dispatcher
 from .status import refresh_status
 
@@ -338,7 +338,7 @@ def _settle(run_id: UUID, fencing: int) -> bool:
         _park(run, run.steps)
         resume_if_decided(run.pk)
     else:
-        blocks.add_notice(
+        notices.add_notice(
             run,
             "interrupted",
             "The server stopped while the agent was at work. What it had written is"

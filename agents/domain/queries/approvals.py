@@ -45,11 +45,11 @@ class ApprovalCard:
 
     @property
     def template(self) -> str:
-        """Which form the card holds; input that is no question gets Approve and Deny."""
-        if self.approval.kind == ApprovalKind.QUESTION:
-            if self.view.tool.kind == "question":
-                return "agents/approvals/_question.html"
-        if self.approval.kind == ApprovalKind.PLAN:
+        """Which form the card holds; a malformed question gets Approve and Deny."""
+        kind = self.approval.kind
+        if kind == ApprovalKind.QUESTION and self.view.tool.kind == "question":
+            return "agents/approvals/_question.html"
+        if kind == ApprovalKind.PLAN:
             return "agents/approvals/_plan.html"
         return "agents/approvals/_decision.html"
 

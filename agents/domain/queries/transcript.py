@@ -27,6 +27,11 @@ from .branches import Stretch, lineage, within
 MAX_CONTENT_CHARACTERS = 4 * 1024 * 1024
 MAX_CHILDREN = 300
 _MAX_DEPTH = 5
+_TEMPLATES: dict[str, str] = {
+    MessageRole.THINKING: "agents/messages/_thinking.html",
+    MessageRole.TOOL_CALL: "agents/tools/_item.html",
+    MessageRole.SYSTEM: "agents/messages/_notice.html",
+}
 _STATES = {"ok": "done", "error": "error", "denied": "denied", "cancelled": "stopped"}
 
 

@@ -1,0 +1,84 @@
+"""Notices: cards in the transcript that say what the engine met on its way."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from agents.events.bus import publish_on_commit
+from agents.events.vocabulary import Retrying
+from agents.models import Message, Run
+from agents.models.messages import MessageRole
+from agents.rendering.text import clean_json, clean_text
+
+from .blocks import add_message, publish_saved
+
+RETRY_SENTENCES = {
+    "rate_limit": "The provider asks for fewer calls (rate limit).",
+    "overloaded": "The provider is overloaded.",
+    "server_error": "The provider reports an error of its own.",
+    "authentication_failed": "The provider refuses the key.",
+}
+
+
+def add_notice(run: Run, kind: str, text: str, **facts: Any) -> Message:
+    """A card of `kind`: "error", "retry", "stalled", "stopped", "interrupted"."""
+    return add_message(
+        run.session_id,
+        branch_id=run.branch_id,
+        role=MessageRole.SYSTEM,
+        text=text,
+        content={"kind": kind, **facts},
+        run=run,
+        is_error=kind == "error",
+    )
+
+
+@transaction.atomic
+def update_notice(message_id: UUID, text: str, **facts: Any) -> None:
+    """Change a notice in place, such as a retry that goes on counting."""
+    message = Message.objects.select_for_update().get(pk=message_id)
+    message.text = clean_text(text)
+    message.content = clean_json({**message.content, **facts})
+    message.save(update_fields=["text", "content", "updated_at"])
+    publish_saved(message, is_new=False)
+
+
+@transaction.atomic
+def record_retry(
+    run: Run,
+    notice_id: UUID | None,
+    *,
+    attempt: int,
+    max_retries: int,
+    delay_ms: int,
+    error_status: int | None,
+    error: str,
+) -> UUID:
+    """A model call failed and is tried again; one notice counts them.
+
+    Returns: the notice's id, for the next retry of the same turn.
+    """
+    publish_on_commit(
+        Retrying(
+            session_id=run.session_id,
+            run_id=run.pk,
+            attempt=attempt,
+            max_retries=max_retries,
+            delay_ms=delay_ms,
+            error_status=error_status,
+            error=error,
+        )
+    )
+    sentence = RETRY_SENTENCES.get(error, "The call to the model failed.")
+    text = (
+        f"{sentence} Trying again in {max(1, round(delay_ms / 1000))} s"
+        f" (try {attempt} of {max_retries})."
+    )
+    facts = {"attempt": attempt, "status": error_status, "error": error}
+    if notice_id is None:
+        return add_notice(run, "retry", text, **facts).pk
+    update_notice(notice_id, text, **facts)
+    return notice_id

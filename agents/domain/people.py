@@ -1,0 +1,94 @@
+"""People: what owners change about accounts, and everybody about their own.
+
+The site always keeps an active owner; whoever changes roles goes through here.
+"""
+
+from __future__ import annotations
+
+from django.contrib.sessions.models import Session
+from django.db import transaction
+from django.utils import timezone
+
+from agents.errors import InvalidInputError
+from agents.models import AgentSession, Invite, Preferences, User
+from agents.models.sessions import ACTIVE_STATUSES
+from agents.models.users import Role
+
+from . import accounts, audit, runs, sessions
+
+NO_OWNER_LEFT = "The site needs an owner: make somebody else one first."
+
+
+def would_leave_no_owner(person: User) -> bool:
+    """Whether nobody could manage the site once `person` is stored as it is."""
+    if person.is_owner and person.is_active:
+        return False
+    others = User.objects.filter(role=Role.OWNER, is_active=True)
+    return not others.exclude(pk=person.pk).exists()
+
+
+@transaction.atomic
+def save_person(person: User, actor: User) -> User:
+    """Store role, ceiling and whether the account is active, as they stand on it.
+
+    An account that is switched off is signed out everywhere and its agents stop.
+
+    Raises: InvalidInputError when no active owner would be left.
+    """
+    before = User.objects.select_for_update().filter(pk=person.pk).first()
+    # Both of two owners who step down at once must not see the other one stay.
+    list(User.objects.select_for_update().filter(role=Role.OWNER))
+    if before is not None and would_leave_no_owner(person):
+        raise InvalidInputError(NO_OWNER_LEFT, field="role")
+    accounts.set_role(person, Role(person.role))
+    person.save()
+    Preferences.objects.get_or_create(user=person)
+    audit.record(
+        "account.changed" if before else "account.created",
+        actor=actor,
+        target=person,
+        role=person.role,
+        security_ceiling=person.security_ceiling,
+        is_active=person.is_active,
+    )
+    if before is not None and before.is_active and not person.is_active:
+        _lock_out(person)
+    return person
+
+
+def _lock_out(person: User) -> None:
+    sign_out_everywhere(person)
+    active = AgentSession.objects.filter(owner=person, status__in=ACTIVE_STATUSES)
+    for session in active:
+        runs.stop_agent(session)
+
+
+def sign_out_everywhere(person: User) -> None:
+    """Delete the browser sessions of `person`.
+
+    They have no column that says whose they are, so each has to be opened.
+    """
+    for session in Session.objects.filter(expire_date__gt=timezone.now()).iterator():
+        if session.get_decoded().get("_auth_user_id") == str(person.pk):
+            session.delete()
+
+
+@transaction.atomic
+def change_password(person: User, password: str, *, actor: User) -> None:
+    """Every session of `person` ends, because it carries the old password's hash."""
+    person.set_password(password)
+    person.save(update_fields=["password"])
+    audit.record("password.changed", actor=actor, target=person)
+
+
+@transaction.atomic
+def revoke_invite(invite: Invite, actor: User) -> None:
+    audit.record("invite.revoked", actor=actor, target=invite, role=invite.role)
+    invite.delete()
+
+
+def save_preferences(preferences: Preferences) -> Preferences:
+    """Raises: InvalidInputError when the security mode is wider than the ceiling."""
+    sessions.allowed_security_mode(preferences.user, preferences.default_security_mode)
+    preferences.save()
+    return preferences

@@ -1,0 +1,279 @@
+"""The one gate of every tool call: policy first, then a person, else refusal.
+
+`Gate.review` and `Gate.answer` are idempotent per (session, tool_use_id), so nothing
+depends on which of the SDK's two callbacks the CLI happens to call. Whoever waits here
+re-reads the row: the doorbell only makes it quick.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+from claude_agent_sdk import (
+    PermissionResult,
+    PermissionResultAllow,
+    PermissionResultDeny,
+    PermissionUpdate,
+)
+from django.utils import timezone
+
+from agents.conf import conf
+from agents.domain import approvals, blocks, permissions
+from agents.events.bus import approval_group, listen
+from agents.models import AgentSession, ApprovalRequest, Run
+from agents.models.approvals import ApprovalKind, ApprovalStatus
+from agents.models.users import OnTimeout
+from agents.policy.decision import ToolCall, Verdict, decide
+from agents.policy.modes import Effect
+from agents.policy.tools import ToolClass
+from agents.tasks import spawn
+
+from .database import in_database
+from .turn import Turn
+
+logger = logging.getLogger(__name__)
+
+DENIED_BY_PERSON = "The user denied this call."
+USED_ALREADY = "The answer to this request was used already."
+NOT_WAITED_FOR = "The request ended before anybody decided it."
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call as the CLI describes it."""
+
+    tool_use_id: str
+    tool_name: str
+    tool_input: dict[str, Any]
+    agent_id: str = ""
+
+
+@dataclass(slots=True)
+class Places:
+    """Where the agent sees its folders; the CLI's moves when it resumes."""
+
+    home: Path
+    tmp: Path
+    config_dir: Path
+
+
+@dataclass(slots=True)
+class Gate:
+    """Decides the calls of one CLI process. `turn` is the run that is on now."""
+
+    places: Places
+    extra_tools: Mapping[str, ToolClass] = field(default_factory=dict)
+    turn: Turn | None = None
+    _permission_modes: dict[str, str] = field(default_factory=dict)
+    _edited: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def note_permission_mode(self, tool_use_id: str, mode: str) -> None:
+        """Only the hook is told the mode, so it is kept for the second caller."""
+        self._permission_modes[tool_use_id] = mode
+
+    def take_edit(self, tool_use_id: str) -> dict[str, Any] | None:
+        """The input a person put in place of the model's, once."""
+        return self._edited.pop(tool_use_id, None)
+
+    async def review(self, turn: Turn, call: Call) -> Verdict:
+        """What policy says about the call right now; a refusal is recorded."""
+        verdict = await self._verdict(turn, call, call.tool_input)
+        if verdict.effect == Effect.DENY:
+            await self._record_denial(turn, call, verdict.reason)
+        return verdict
+
+    async def answer(self, turn: Turn, call: Call) -> PermissionResult:
+        """Decide the call, waiting for a person where policy asks for one."""
+        verdict = await self._verdict(turn, call, call.tool_input)
+        if verdict.effect == Effect.DENY:
+            await self._record_denial(turn, call, verdict.reason)
+            return PermissionResultDeny(message=verdict.reason)
+        if verdict.effect == Effect.ALLOW:
+            if verdict.rule_id:
+                await in_database(permissions.count_hit, verdict.rule_id)
+            return PermissionResultAllow()
+        granted = await in_database(
+            approvals.take_grant, turn.run, call.tool_name, call.tool_input
+        )
+        if granted is not None:
+            return await self._deliver(turn, call, granted)
+        approval = await in_database(_open, turn.run, call, verdict)
+        decided = await self._wait(turn, approval)
+        if not await in_database(approvals.consume, decided.pk):
+            return PermissionResultDeny(message=USED_ALREADY)
+        return await self._deliver(turn, call, decided)
+
+    async def _verdict(
+        self, turn: Turn, call: Call, tool_input: dict[str, Any]
+    ) -> Verdict:
+        around = permissions.Surroundings(
+            jailed=turn.jailed,
+            home=self.places.home,
+            tmp=self.places.tmp,
+            config_dir=self.places.config_dir,
+            extra_tools=self.extra_tools,
+        )
+        context = await in_database(permissions.policy_context, turn.session_id, around)
+        return decide(
+            ToolCall(
+                call.tool_name,
+                tool_input,
+                agent_id=call.agent_id or None,
+                permission_mode=self._permission_modes.get(call.tool_use_id, "default"),
+            ),
+            context,
+        )
+
+    async def _wait(self, turn: Turn, approval: ApprovalRequest) -> ApprovalRequest:
+        turn.start_waiting()
+        try:
+            return await wait_for_decision(approval)
+        except asyncio.CancelledError:
+            if not turn.stopping.is_set():
+                # The CLI withdrew the call by itself; nobody needs to answer it.
+                spawn(
+                    in_database(approvals.cancel_approval, approval),
+                    name=f"withdraw-{approval.pk}",
+                )
+            raise
+        finally:
+            turn.stop_waiting()
+
+    async def _deliver(
+        self, turn: Turn, call: Call, approval: ApprovalRequest
+    ) -> PermissionResult:
+        if approval.status != ApprovalStatus.APPROVED:
+            return await self._deliver_denial(turn, call, approval)
+        updated = approval.updated_input
+        if updated is not None and approval.kind != ApprovalKind.QUESTION:
+            # A person may edit the input, but not past the guards.
+            verdict = await self._verdict(turn, call, updated)
+            if verdict.effect == Effect.DENY:
+                await self._record_denial(turn, call, verdict.reason)
+                return PermissionResultDeny(message=verdict.reason)
+            self._edited[call.tool_use_id] = updated
+        return PermissionResultAllow(
+            updated_input=updated, updated_permissions=_after_plan(approval)
+        )
+
+    async def _deliver_denial(
+        self, turn: Turn, call: Call, approval: ApprovalRequest
+    ) -> PermissionResult:
+        if approval.status == ApprovalStatus.DENIED:
+            message = approval.message or DENIED_BY_PERSON
+        else:
+            message = NOT_WAITED_FOR
+        await self._record_denial(turn, call, message)
+        if approval.stops_run:
+            turn.is_denied_and_stopped = True
+        return PermissionResultDeny(message=message, interrupt=approval.stops_run)
+
+    async def _record_denial(self, turn: Turn, call: Call, reason: str) -> None:
+        await in_database(
+            blocks.record_denial,
+            turn.run,
+            tool_use_id=call.tool_use_id,
+            tool_name=call.tool_name,
+            tool_input=call.tool_input,
+            reason=reason,
+        )
+
+
+def _open(run: Run, call: Call, verdict: Verdict) -> ApprovalRequest:
+    return approvals.open_approval(
+        run,
+        tool_use_id=call.tool_use_id,
+        tool_name=call.tool_name,
+        tool_input=call.tool_input,
+        agent_id=call.agent_id,
+        reason=verdict.reason,
+        rule_id=verdict.rule_id or "",
+    )
+
+
+def _after_plan(approval: ApprovalRequest) -> list[PermissionUpdate] | None:
+    """An approved plan is carried out: the CLI leaves its plan mode."""
+    if approval.kind != ApprovalKind.PLAN:
+        return None
+    return [PermissionUpdate(type="setMode", mode="default", destination="session")]
+
+
+async def wait_for_decision(approval: ApprovalRequest) -> ApprovalRequest:
+    """Wait until the request is no longer pending; its `on_timeout` may end it.
+
+    Woken by the approval's group; should that doorbell get lost, by the next look.
+    """
+    async with listen(approval_group(approval.pk)) as inbox:
+        while True:
+            current = await in_database(_reload, approval.pk)
+            if current.status != ApprovalStatus.PENDING:
+                return current
+            await inbox.wait(conf().approval_poll_seconds)
+
+
+def _reload(approval_id: UUID) -> ApprovalRequest:
+    approval = ApprovalRequest.objects.select_related("session").get(pk=approval_id)
+    if approval.status != ApprovalStatus.PENDING or approval.hot_until is None:
+        return approval
+    is_cold = approval.hot_until <= timezone.now()
+    if is_cold and approval.session.on_timeout == OnTimeout.DENY:
+        approvals.deny_on_timeout(approval)
+        approval.refresh_from_db()
+    return approval
+
+
+async def request_approval(
+    session: AgentSession,
+    tool_name: str,
+    tool_input: dict[str, Any],
+    timeout_seconds: float | None = None,
+    *,
+    tool_use_id: str | None = None,
+    reason: str = "",
+) -> dict[str, Any]:
+    """Ask the session's people about a call and wait for the answer.
+
+    For callers outside the CLI, such as tools of our own. Each call without a
+    `tool_use_id` is a request of its own.
+
+    Args:
+        timeout_seconds: the hot window; None takes the site's.
+
+    Returns: {"behavior": "allow" | "deny", "message": …, "updated_input": …}
+    """
+    approval = await in_database(
+        _open_for, session, tool_name, tool_input, timeout_seconds, tool_use_id, reason
+    )
+    decided = await wait_for_decision(approval)
+    await in_database(approvals.consume, decided.pk)
+    is_allowed = decided.status == ApprovalStatus.APPROVED
+    return {
+        "behavior": "allow" if is_allowed else "deny",
+        "message": decided.message or ("" if is_allowed else DENIED_BY_PERSON),
+        "updated_input": decided.updated_input,
+    }
+
+
+def _open_for(
+    session: AgentSession,
+    tool_name: str,
+    tool_input: dict[str, Any],
+    timeout_seconds: float | None,
+    tool_use_id: str | None,
+    reason: str,
+) -> ApprovalRequest:
+    run = session.runs.unfinished().get()
+    return approvals.open_approval(
+        run,
+        tool_use_id=tool_use_id or f"own-{uuid4()}",
+        tool_name=tool_name,
+        tool_input=tool_input,
+        reason=reason,
+        hot_seconds=timeout_seconds,
+    )

@@ -1,0 +1,41 @@
+"""Everything that a process which runs agents needs, started and stopped in order."""
+
+from __future__ import annotations
+
+from agents.conf import data_dir
+from agents.demo.server import RunningDemo, serve_demo
+from agents.gateway.server import Gateway
+
+from .supervisor import Supervisor
+
+
+class Engine:
+    """Demo model, gateway and supervisor; used by `serve`, `doctor` and the tests."""
+
+    def __init__(self) -> None:
+        self.gateway = Gateway(folder=data_dir() / "run")
+        self._demo: RunningDemo | None = None
+        self._supervisor: Supervisor | None = None
+
+    @property
+    def supervisor(self) -> Supervisor:
+        assert self._supervisor is not None, "start comes first"
+        return self._supervisor
+
+    async def start(self, *, demo_url: str = "") -> None:
+        """Start in the running loop; `demo_url` names a demo model that is there."""
+        if not demo_url:
+            self._demo = await serve_demo()
+            demo_url = self._demo.url
+        self.gateway.demo_url = demo_url
+        await self.gateway.start()
+        self._supervisor = Supervisor(self.gateway)
+        await self._supervisor.start()
+
+    async def stop(self) -> None:
+        """Stop the runs first, then what they talk to; bounded in time."""
+        if self._supervisor is not None:
+            await self._supervisor.stop()
+        await self.gateway.stop()
+        if self._demo is not None:
+            await self._demo.stop()

@@ -1,0 +1,228 @@
+"""How a turn ended, in our words: stop reason, error class, and what to do next."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from claude_agent_sdk import (
+    CLIConnectionError,
+    CLIJSONDecodeError,
+    CLINotFoundError,
+    ProcessError,
+    ResultMessage,
+)
+
+from agents.domain.runs import RunOutcome
+from agents.errors import AgentsError, CliMissingError
+from agents.gateway.lines import Trouble
+from agents.models.runs import StopReason
+
+from .turn import Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    error_class: str
+    sentence: str
+
+
+AUTH = Failure(
+    "auth",
+    "The provider refuses the key. Check it under Settings → Providers, then try"
+    " again.",
+)
+BILLING = Failure(
+    "billing",
+    "The provider reports that its credit is used up. Add credit there or choose"
+    " another provider, then try again.",
+)
+RATE_LIMIT = Failure(
+    "rate_limit",
+    "The provider's rate limit was reached and stayed so. Wait a little, then try"
+    " again.",
+)
+OVERLOADED = Failure(
+    "overloaded",
+    "The provider is overloaded and stayed so. Wait a little, then try again.",
+)
+SERVER_ERROR = Failure(
+    "server_error",
+    "The provider reported an error of its own several times. Try again later.",
+)
+UNREACHABLE = Failure(
+    "unreachable",
+    "The provider could not be reached. Check its address under Settings → Providers"
+    " and the network of this server, then try again.",
+)
+CUT = Failure(
+    "stream_cut",
+    "The connection to the provider broke off several times. Try again.",
+)
+STALLED = Failure("stalled", "The provider stopped answering. Try again.")
+MODEL_NOT_FOUND = Failure(
+    "model_not_found",
+    "The provider does not know this model. Choose another one in the session's"
+    " settings, then try again.",
+)
+BAD_REQUEST = Failure("bad_request", "The provider refused the request as it was sent.")
+CONTEXT_LIMIT = Failure(
+    "context_limit",
+    "The conversation has become too long for the model. Start a new session, or"
+    " choose a model with a larger context.",
+)
+CLI_MISSING = Failure(
+    "cli_missing",
+    "The Claude Code CLI is missing or does not start. Install the requirements"
+    " again (make run does), then restart the server.",
+)
+FOLDER_MISSING = Failure(
+    "folder_missing",
+    "The session's folder does not exist any more. Put it back, or start a new"
+    " session in another folder.",
+)
+CLI_DIED = Failure(
+    "cli_died",
+    "The agent's process ended unexpectedly. What it had written is kept; try again.",
+)
+START_TIMEOUT = Failure(
+    "start_timeout", "The agent's process did not start in time. Try again."
+)
+INTERNAL = Failure(
+    "internal",
+    "OpenSwarm itself failed in this turn; the server's log has the details. Try"
+    " again.",
+)
+
+_BY_TROUBLE = {
+    "auth": AUTH,
+    "rate_limit": RATE_LIMIT,
+    "overloaded": OVERLOADED,
+    "server_error": SERVER_ERROR,
+    "unreachable": UNREACHABLE,
+    "cut": CUT,
+    "bad_request": BAD_REQUEST,
+}
+_BY_ERROR = {
+    "authentication_failed": AUTH,
+    "billing_error": BILLING,
+    "rate_limit": RATE_LIMIT,
+    "overloaded": OVERLOADED,
+    "server_error": SERVER_ERROR,
+    "model_not_found": MODEL_NOT_FOUND,
+}
+_BY_STATUS = {
+    401: AUTH,
+    403: AUTH,
+    404: MODEL_NOT_FOUND,
+    429: RATE_LIMIT,
+    529: OVERLOADED,
+}
+_CONTEXT_REASONS = {"blocking_limit", "prompt_too_long", "rapid_refill_breaker"}
+_STOPPED_REASONS = {"aborted_streaming", "aborted_tools"}
+
+
+def outcome_of_result(turn: Turn, result: ResultMessage) -> RunOutcome:
+    """Map the SDK's last word; a failed turn never looks completed.
+
+    The order is that of the stop reasons in docs/architecture.md: first match.
+    """
+    if turn.stop_cause == "trouble" and turn.trouble is not None:
+        return error_outcome(turn, failure_of_trouble(turn.trouble))
+    if turn.is_denied_and_stopped:
+        return outcome(turn, StopReason.DENIED)
+    if turn.stopping.is_set() or result.terminal_reason in _STOPPED_REASONS:
+        return outcome(turn, StopReason.CANCELLED)
+    if result.subtype == "error_max_budget_usd":
+        return outcome(turn, StopReason.BUDGET_EXCEEDED)
+    if result.subtype == "error_max_turns":
+        return outcome(turn, StopReason.MAX_STEPS)
+    if result.terminal_reason in _CONTEXT_REASONS:
+        return error_outcome(turn, CONTEXT_LIMIT, StopReason.CONTEXT_LIMIT)
+    if result.is_error or result.subtype != "success":
+        return error_outcome(turn, _failure_of_result(turn, result))
+    if turn.completed_task:
+        return outcome(turn, StopReason.COMPLETE_TASK)
+    return outcome(turn, StopReason.NO_TOOL_CALLS)
+
+
+def outcome(turn: Turn, reason: StopReason) -> RunOutcome:
+    return RunOutcome(
+        stop_reason=reason,
+        steps=len(turn.step_ids),
+        model_actual=turn.model_actual,
+    )
+
+
+def error_outcome(
+    turn: Turn, failure: Failure, reason: StopReason = StopReason.ERROR
+) -> RunOutcome:
+    return RunOutcome(
+        stop_reason=reason,
+        error_class=failure.error_class,
+        error_text=failure.sentence,
+        steps=len(turn.step_ids),
+        model_actual=turn.model_actual,
+    )
+
+
+def failure_of_trouble(trouble: Trouble) -> Failure:
+    return _BY_TROUBLE.get(trouble.kind, SERVER_ERROR)
+
+
+def _failure_of_result(turn: Turn, result: ResultMessage) -> Failure:
+    """The gateway saw the cause at its source; the CLI's word comes second."""
+    text = result.result or ""
+    if "credit balance" in text.lower():
+        return BILLING
+    known = _BY_ERROR.get(turn.last_error)
+    if known is not None and known is not SERVER_ERROR:
+        return known
+    if turn.trouble is not None:
+        return _said(failure_of_trouble(turn.trouble), turn.trouble.message)
+    status = result.api_error_status
+    if status is not None:
+        found = _BY_STATUS.get(status, SERVER_ERROR if status >= 500 else BAD_REQUEST)
+        return _said(found, text)
+    return known or _said(SERVER_ERROR, text)
+
+
+def _said(failure: Failure, words: str) -> Failure:
+    """A refused request is explained best by the provider's own words."""
+    words = " ".join(words.split())[:300]
+    if failure is not BAD_REQUEST or not words:
+        return failure
+    return Failure(failure.error_class, f"{failure.sentence} It said: {words}")
+
+
+def failure_of_exception(error: BaseException, stderr_tail: str = "") -> Failure:
+    """What a client that could not start, or died, means for the person."""
+    match error:
+        case CliMissingError() | CLINotFoundError():
+            return CLI_MISSING
+        case AgentsError(user_message=sentence):
+            return Failure("refused", sentence)
+        case CLIConnectionError() if "Working directory" in str(error):
+            return FOLDER_MISSING
+        case TimeoutError():
+            return START_TIMEOUT
+        case CLIJSONDecodeError():
+            return CLI_DIED
+        case ProcessError() | CLIConnectionError():
+            return _died(stderr_tail)
+        case _ if "Control request timeout" in str(error):
+            return START_TIMEOUT
+        case _:
+            return INTERNAL
+
+
+def _died(stderr_tail: str) -> Failure:
+    if re.search(r"bwrap: ", stderr_tail):
+        return Failure(
+            "jail_failed",
+            "The jail around the agent could not be built. Run manage.py doctor on"
+            " the server to see why.",
+        )
+    if re.search(r"not found|No such file", stderr_tail):
+        return CLI_MISSING
+    return CLI_DIED

@@ -1,0 +1,165 @@
+"""The callbacks that the SDK calls around each tool: the gate, and what it records.
+
+A callback never raises into the SDK: the gate fails closed, the recorders log.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from claude_agent_sdk import (
+    CanUseTool,
+    PermissionResult,
+    PermissionResultDeny,
+    ToolPermissionContext,
+)
+
+from agents.domain import blocks
+from agents.models.messages import ToolOutcome
+from agents.policy.modes import Effect
+
+from .approval import Call, Gate
+from .database import in_database
+from .turn import Turn
+
+logger = logging.getLogger(__name__)
+
+HookOutput = dict[str, Any]
+Hook = Callable[[Any, str | None, Any], Awaitable[HookOutput]]
+
+GATE_FAILED = "OpenSwarm could not decide this call, so it was not run."
+NO_TURN = "The turn is over; this call was not run."
+
+
+def create_sdk_hooks(gate: Gate) -> tuple[CanUseTool, Hook, Hook]:
+    """Returns: (can_use_tool, pre_tool_hook, post_tool_hook) for one client.
+
+    `post_tool_hook` serves PostToolUse and PostToolUseFailure.
+    """
+
+    async def can_use_tool(
+        tool_name: str, tool_input: dict[str, Any], context: ToolPermissionContext
+    ) -> PermissionResult:
+        call = Call(
+            context.tool_use_id or "", tool_name, tool_input, context.agent_id or ""
+        )
+        turn = gate.turn
+        if turn is None:
+            return PermissionResultDeny(message=NO_TURN)
+        try:
+            await _record_call(turn, call)
+            return await gate.answer(turn, call)
+        except Exception:
+            logger.exception("gate failed for %s in %s", tool_name, turn.session_id)
+            return PermissionResultDeny(message=GATE_FAILED)
+
+    async def pre_tool_hook(
+        data: Any, tool_use_id: str | None, context: Any
+    ) -> HookOutput:
+        turn = gate.turn
+        if turn is None:
+            return _decision("deny", NO_TURN)
+        call = _call(data, tool_use_id)
+        gate.note_permission_mode(call.tool_use_id, data.get("permission_mode", ""))
+        _note_config_dir(gate, data)
+        try:
+            await _record_call(turn, call)
+            verdict = await gate.review(turn, call)
+        except Exception:
+            logger.exception(
+                "gate failed for %s in %s", call.tool_name, turn.session_id
+            )
+            return _decision("deny", GATE_FAILED)
+        if verdict.effect == Effect.DENY:
+            return _decision("deny", verdict.reason)
+        # Never "allow": then can_use_tool would not be called, and edited input
+        # and a person's words travel through it alone.
+        return _decision("ask", verdict.reason)
+
+    async def post_tool_hook(
+        data: Any, tool_use_id: str | None, context: Any
+    ) -> HookOutput:
+        turn = gate.turn
+        if turn is None:
+            return {}
+        call = _call(data, tool_use_id)
+        await _record_outcome(turn, call, data)
+        return _tell_of_edit(gate, call, data["hook_event_name"])
+
+    return can_use_tool, pre_tool_hook, post_tool_hook
+
+
+def _call(data: Any, tool_use_id: str | None) -> Call:
+    return Call(
+        tool_use_id or data.get("tool_use_id") or "",
+        data["tool_name"],
+        data.get("tool_input") or {},
+        data.get("agent_id") or "",
+    )
+
+
+def _note_config_dir(gate: Gate, data: Any) -> None:
+    """A resumed CLI works in a temporary configuration folder; the hook tells which.
+
+    `transcript_path` is `<config>/projects/<project>/<session>.jsonl`.
+    """
+    path = data.get("transcript_path")
+    if path and data.get("agent_id") is None:
+        gate.places.config_dir = Path(path).parents[2]
+
+
+async def _record_call(turn: Turn, call: Call) -> None:
+    turn.touch()
+    await in_database(
+        blocks.record_tool_call,
+        turn.run,
+        tool_use_id=call.tool_use_id,
+        tool_name=call.tool_name,
+        tool_input=call.tool_input,
+    )
+
+
+async def _record_outcome(turn: Turn, call: Call, data: Any) -> None:
+    turn.touch()
+    has_failed = data["hook_event_name"] == "PostToolUseFailure"
+    await in_database(
+        blocks.record_tool_result,
+        turn.run,
+        tool_use_id=call.tool_use_id,
+        outcome=ToolOutcome.ERROR if has_failed else ToolOutcome.OK,
+        text=str(data.get("error") or "") if has_failed else "",
+        elapsed_ms=_milliseconds(data.get("duration_ms")),
+    )
+
+
+def _milliseconds(value: Any) -> int | None:
+    return int(value) if isinstance(value, int | float) else None
+
+
+def _tell_of_edit(gate: Gate, call: Call, event: str) -> HookOutput:
+    """The model sees its own input in the history, so it is told what really ran."""
+    edited = gate.take_edit(call.tool_use_id)
+    if edited is None:
+        return {}
+    return {
+        "hookSpecificOutput": {
+            "hookEventName": event,
+            "additionalContext": (
+                "The user edited the input of this call before approving it."
+                f" What really ran: {call.tool_name} {edited}"
+            ),
+        }
+    }
+
+
+def _decision(decision: str, reason: str) -> HookOutput:
+    return {
+        "hookSpecificOutput": {
+            "hookEventName": "PreToolUse",
+            "permissionDecision": decision,
+            "permissionDecisionReason": reason,
+        }
+    }

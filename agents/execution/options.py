@@ -1,0 +1,151 @@
+"""The options of one CLI process, from the session's settings.
+
+Nothing here approves anything: `allowed_tools` stays empty, every tool stands under
+`permissions.ask`, and the hooks decide.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+from uuid import UUID
+
+from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
+from claude_agent_sdk.types import EffortLevel, HookCallback, SystemPromptPreset
+
+from agents.conf import conf
+from agents.domain.permissions import offered_tools
+from agents.models import AgentSession
+
+from .approval import Gate
+from .hooks import create_sdk_hooks
+from .transcript_store import DjangoTranscriptStore
+
+HOOK_GRACE_SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSetup:
+    """Everything a CLI process is started with; a change of it needs a new one."""
+
+    session_id: UUID
+    sdk_session_id: UUID
+    cwd: Path
+    model: str
+    effort: str
+    system_prompt: str | None
+    tools: tuple[str, ...]
+    max_steps: int | None
+    network: bool
+    provider_id: UUID | None
+    timezone: str
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """How the conversation begins: anew, from its end, or from an entry of it."""
+
+    is_resumed: bool
+    resume_at: UUID | None = None
+
+
+def compute_tool_permissions(session: AgentSession) -> tuple[str, ...]:
+    """The CLI's own tools that this session offers, in a stable order.
+
+    Tools of ours and of MCP servers have names of their own (`mcp__…`) and travel
+    as servers. What is not in the list does not exist for the model, and the gate
+    denies it all the same.
+    """
+    return tuple(
+        sorted(name for name in offered_tools(session) if not name.startswith("mcp__"))
+    )
+
+
+def build_agent_options(
+    setup: ClientSetup,
+    start: Start,
+    *,
+    gate: Gate,
+    launcher: Path,
+    environment: dict[str, str],
+    jailed: bool,
+    on_stderr: Callable[[str], None],
+) -> ClaudeAgentOptions:
+    can_use_tool, pre_tool_hook, post_tool_hook = create_sdk_hooks(gate)
+    return ClaudeAgentOptions(
+        cwd=setup.cwd,
+        cli_path=launcher,
+        env=environment,
+        model=setup.model,
+        effort=cast(EffortLevel, setup.effort),
+        system_prompt=_system_prompt(setup.system_prompt),
+        tools=list(setup.tools),
+        allowed_tools=[],
+        permission_mode="default",
+        can_use_tool=can_use_tool,
+        hooks={
+            "PreToolUse": [_matcher(pre_tool_hook, waits=True)],
+            "PostToolUse": [_matcher(post_tool_hook)],
+            "PostToolUseFailure": [_matcher(post_tool_hook)],
+        },
+        max_turns=setup.max_steps,
+        setting_sources=[],
+        strict_mcp_config=True,
+        settings=_settings(setup.tools),
+        verbatim_prompts=True,
+        include_partial_messages=True,
+        forward_subagent_text=True,
+        max_buffer_size=conf().max_buffer_bytes,
+        stderr=on_stderr,
+        # The jail confines the file tools by what it mounts; without it the CLI must.
+        extra_args={} if jailed else {"restricted": None},
+        session_store=DjangoTranscriptStore(),
+        session_store_flush="eager",
+        **_conversation(setup, start),
+    )
+
+
+def _conversation(setup: ClientSetup, start: Start) -> dict[str, Any]:
+    sdk_session_id = str(setup.sdk_session_id)
+    if not start.is_resumed:
+        return {"session_id": sdk_session_id}
+    if start.resume_at is None:
+        return {"resume": sdk_session_id}
+    return {"resume": sdk_session_id, "resume_session_at": str(start.resume_at)}
+
+
+def _system_prompt(append: str | None) -> SystemPromptPreset:
+    """Without `snapshot: False` a resumed session would keep its recorded prompt."""
+    prompt: SystemPromptPreset = {
+        "type": "preset",
+        "preset": "claude_code",
+        "snapshot": False,
+    }
+    if append:
+        prompt["append"] = append
+    return prompt
+
+
+def _settings(tools: tuple[str, ...]) -> str:
+    """Asking for every tool closes the CLI's built-in auto-approvals."""
+    return json.dumps(
+        {
+            "permissions": {"ask": list(tools)},
+            "crossSessionInbound": "refuse",
+            "skipWebFetchPreflight": True,
+        }
+    )
+
+
+def _matcher(hook: Any, *, waits: bool = False) -> HookMatcher:
+    """One matcher an event, since several run at once; a failing gate blocks."""
+    if not waits:
+        return HookMatcher(hooks=[cast(HookCallback, hook)], timeout=HOOK_GRACE_SECONDS)
+    return HookMatcher(
+        hooks=[cast(HookCallback, hook)],
+        on_failure="block",
+        timeout=conf().approval_hot_seconds + HOOK_GRACE_SECONDS,
+    )

@@ -1,0 +1,110 @@
+"""What a run needs from the database before its client starts."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+from agents.conf import conf
+from agents.domain.model_choice import get_session_model, resolve_model_id
+from agents.domain.providers import provider_for
+from agents.errors import AgentsError, JailUnavailableError
+from agents.gateway.lines import Upstream
+from agents.gateway.upstreams import resolve_upstream
+from agents.models import AgentSession, MessageBranch, Preferences, Run
+from agents.models.runs import RunKind
+from agents.models.sessions import Network
+
+from .confinement import JailStatus
+from .options import ClientSetup, Start, compute_tool_permissions
+from .prompt_builder import (
+    PromptContent,
+    build_prompt_content,
+    session_system_prompt,
+)
+from .transcript_store import has_transcript, last_entry_uuid
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    setup: ClientSetup
+    start: Start
+    upstream: Upstream
+    content: PromptContent
+
+
+def prepare(run: Run, jail: JailStatus) -> Prepared:
+    """Read everything the turn starts with.
+
+    Raises: JailUnavailableError, or AgentsError when the folder is gone.
+    """
+    session = AgentSession.objects.select_related("owner", "provider").get(
+        pk=run.session_id
+    )
+    preferences, _ = Preferences.objects.get_or_create(user=session.owner)
+    session.owner.preferences = preferences
+    if conf().require_jail and not jail.jailed:
+        raise JailUnavailableError(
+            f"This site runs agents in the jail only, and {jail.reason}"
+        )
+    start = _start(run)
+    provider = provider_for(session)
+    setup = ClientSetup(
+        session_id=session.pk,
+        sdk_session_id=run.branch.sdk_session_id,
+        cwd=_folder(session),
+        model=resolve_model_id(
+            run.trigger_message.model or get_session_model(session), provider
+        ),
+        effort=session.effort,
+        system_prompt=session_system_prompt(session),
+        tools=compute_tool_permissions(session),
+        max_steps=session.max_steps,
+        network=session.network == Network.OPEN,
+        provider_id=provider.pk,
+        timezone=preferences.timezone or "UTC",
+    )
+    Run.objects.filter(pk=run.pk).update(
+        model_requested=setup.model, jailed=jail.jailed
+    )
+    return Prepared(
+        setup=setup,
+        start=start,
+        upstream=resolve_upstream(session),
+        content=build_prompt_content(run),
+    )
+
+
+def _folder(session: AgentSession) -> Path:
+    folder = Path(session.cwd)
+    if not folder.is_dir():
+        raise AgentsError(
+            f"The session's folder {folder} does not exist any more. Put it back, or"
+            " start a new session in another folder."
+        )
+    return folder
+
+
+def _start(run: Run) -> Start:
+    """Where the conversation goes on.
+
+    A retry goes back to the last good turn's end, so that the failed prompt is not
+    in the history twice; where no turn ended well yet it begins a new conversation.
+    """
+    branch = run.branch
+    if run.kind == RunKind.RETRY:
+        if branch.sdk_resume_uuid is None:
+            _begin_anew(branch)
+            return Start(is_resumed=False)
+        return Start(is_resumed=True, resume_at=branch.sdk_resume_uuid)
+    return Start(is_resumed=has_transcript(branch.sdk_session_id))
+
+
+def _begin_anew(branch: MessageBranch) -> None:
+    branch.sdk_session_id = uuid.uuid4()
+    branch.save(update_fields=["sdk_session_id"])
+
+
+def end_of_transcript(run: Run) -> uuid.UUID | None:
+    return last_entry_uuid(run.branch.sdk_session_id)

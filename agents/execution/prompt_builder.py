@@ -1,0 +1,91 @@
+"""Prompt composition: the system prompt's parts, and what a turn says to the model."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from agents.domain import approvals
+from agents.domain.model_choice import get_session_model
+from agents.models import AgentSession, ApprovalRequest, Mode, Run
+from agents.models.approvals import ApprovalStatus
+from agents.models.runs import RunKind
+
+PromptContent = str | list[dict[str, Any]]
+
+RESUMED = (
+    "The server was restarted while you waited for a decision about a tool call. The"
+    " decision has come in:"
+)
+
+
+def resolve_mode(session: AgentSession) -> Mode | None:
+    """The session's mode; a deleted one adds no instructions and no tools either.
+
+    The tools of the mode stand on the session since it was last resolved, so a
+    missing mode never widens it.
+    """
+    return Mode.objects.visible_to(session.owner).filter(slug=session.mode).first()
+
+
+def compose_system_prompt(*parts: str) -> str | None:
+    """Site default, mode, session and context blocks in this order; None if empty."""
+    filled = [part.strip() for part in parts if part.strip()]
+    return "\n\n".join(filled) or None
+
+
+def session_system_prompt(session: AgentSession) -> str | None:
+    mode = resolve_mode(session)
+    preferences = session.owner.preferences
+    return compose_system_prompt(
+        preferences.system_prompt,
+        mode.system_prompt if mode else "",
+        session.system_prompt,
+    )
+
+
+def build_prompt_content(run: Run) -> PromptContent:
+    """What this run says to the model: the message, or the decisions it waited for."""
+    if run.kind == RunKind.RESUME:
+        decided = approvals.undelivered_decisions(run)
+        if decided:
+            return _resume_prompt(decided)
+    message = run.trigger_message
+    images = message.attachments.get("images") or []
+    if not images:
+        return message.text
+    return [
+        *({"type": "image", "source": _source(image)} for image in images),
+        {"type": "text", "text": message.text},
+    ]
+
+
+def _source(image: dict[str, str]) -> dict[str, str]:
+    return {
+        "type": "base64",
+        "media_type": image.get("media_type", "image/png"),
+        "data": image["data"],
+    }
+
+
+def _resume_prompt(decided: list[ApprovalRequest]) -> str:
+    return "\n\n".join([RESUMED, *(_describe(approval) for approval in decided)])
+
+
+def _describe(approval: ApprovalRequest) -> str:
+    tool_input = approval.updated_input or approval.tool_input
+    call = f"{approval.tool_name} {json.dumps(tool_input, ensure_ascii=False)}"
+    if approval.status == ApprovalStatus.DENIED:
+        # Said here, so it is used up; an approval is used by the call itself.
+        approvals.consume(approval.pk)
+        words = f" They said: {approval.message}" if approval.message else ""
+        return f"Denied: do not make this call.{words}\ncall: {call}"
+    edited = " The user edited its input." if approval.updated_input else ""
+    return (
+        f"Approved.{edited} Make exactly this call again now, with this input; it is"
+        f" allowed once.\ncall: {call}"
+    )
+
+
+def requested_model(run: Run) -> str:
+    return run.trigger_message.model or get_session_model(run.session)

@@ -1,0 +1,68 @@
+"""One turn of an agent as the engine sees it: its run, its counters, its flags.
+
+Made when a worker claims a run, gone when the run is finished. The hooks, the
+translator and the loop of one client all look at the same `Turn`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from agents.gateway.lines import Trouble
+from agents.models import Run
+
+
+@dataclass(slots=True)
+class Turn:
+    run: Run
+    jailed: bool
+    loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the turn must end early; `stop_cause` says why."""
+    stop_cause: str = ""
+    trouble: Trouble | None = None
+    is_denied_and_stopped: bool = False
+    completed_task: bool = False
+    waiting: int = 0
+    """How many of its calls wait for a person; such a turn takes no slot."""
+    on_slot_freed: Callable[[], None] = lambda: None
+    step_ids: set[str] = field(default_factory=set)
+    model_actual: str = ""
+    last_error: str = ""
+    retry_notice_id: UUID | None = None
+    stall_notice_id: UUID | None = None
+    started: float = 0.0
+    last_activity: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.started = self.last_activity = self.loop.time()
+
+    @property
+    def session_id(self) -> UUID:
+        return self.run.session_id
+
+    def touch(self) -> None:
+        self.last_activity = self.loop.time()
+
+    def start_waiting(self) -> None:
+        self.waiting += 1
+        self.on_slot_freed()
+
+    def stop_waiting(self) -> None:
+        self.waiting -= 1
+        self.touch()
+
+    def stop(self, cause: str) -> None:
+        """Ask the turn to end; the first cause stays."""
+        if not self.stopping.is_set():
+            self.stop_cause = cause
+            self.stopping.set()
+
+    def stop_from_gateway(self, trouble: Trouble) -> None:
+        """A hopeless answer ends the turn now instead of after minutes of retries."""
+        self.trouble = trouble
+        if trouble.is_hopeless:
+            self.stop("trouble")

@@ -1,0 +1,107 @@
+"""The real engine on the demo model: gateway, jail, SDK and CLI, in the test's loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any, TypeVar
+
+import pytest
+from asgiref.sync import sync_to_async
+
+from agents.demo.server import DemoServer
+from agents.domain import accounts, approvals, messages, sessions
+from agents.domain.approvals import Decision
+from agents.execution.engine import Engine
+from agents.models import AgentSession, ApprovalRequest, Message, Run, User
+from agents.models.approvals import ApprovalStatus
+from agents.models.runs import RunState
+from agents.models.users import Role
+
+T = TypeVar("T")
+PATIENCE_SECONDS = 60
+
+
+async def in_thread(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+    return await sync_to_async(function, thread_sensitive=True)(*args, **kwargs)
+
+
+async def until(
+    condition: Callable[[], T | None], seconds: float = PATIENCE_SECONDS
+) -> T:
+    """Wait for a state of the database, never for a time."""
+    deadline = asyncio.get_running_loop().time() + seconds
+    while True:
+        found = await in_thread(condition)
+        if found:
+            return found
+        if asyncio.get_running_loop().time() > deadline:
+            raise AssertionError(f"waited {seconds} s for {condition}")
+        await asyncio.sleep(0.02)
+
+
+@pytest.fixture(scope="session")
+def demo() -> Iterator[DemoServer]:
+    with DemoServer() as server:
+        yield server
+
+
+@pytest.fixture
+async def engine(transactional_db: None, demo: DemoServer) -> AsyncIterator[Engine]:
+    running = Engine()
+    await running.start(demo_url=demo.url)
+    yield running
+    await running.stop()
+
+
+@pytest.fixture
+def alice(transactional_db: None) -> User:
+    user = User(username="alice")
+    accounts.set_role(user, Role.OWNER)
+    user.save()
+    return user
+
+
+class Chat:
+    """One session, driven as a person would."""
+
+    def __init__(self, session: AgentSession, user: User) -> None:
+        self.session = session
+        self.user = user
+
+    @classmethod
+    async def launch(cls, user: User, task: str, **config: Any) -> Chat:
+        launch = sessions.LaunchConfig(task=task, **config)
+        return cls(await in_thread(sessions.launch_agent, user, launch), user)
+
+    async def send(self, text: str) -> Message:
+        return await in_thread(
+            messages.send_message, self.session, author=self.user, text=text
+        )
+
+    async def finished(self, count: int = 1) -> Run:
+        """The newest run, once `count` runs are finished."""
+
+        def look() -> Run | None:
+            runs = self.session.runs.filter(state=RunState.FINISHED)
+            return runs.last() if runs.count() >= count else None
+
+        return await until(look)
+
+    async def pending(self) -> ApprovalRequest:
+        return await until(
+            lambda: self.session.approvals.filter(status=ApprovalStatus.PENDING).first()
+        )
+
+    async def decide(self, **decision: Any) -> ApprovalRequest:
+        approval = await self.pending()
+        return await in_thread(
+            approvals.decide_approval, approval, self.user, Decision(**decision)
+        )
+
+    async def rows(self) -> list[Message]:
+        return await in_thread(lambda: list(self.session.messages.order_by("seq")))
+
+    async def reload(self) -> AgentSession:
+        await in_thread(self.session.refresh_from_db)
+        return self.session
