@@ -1,0 +1,3 @@
+"""Tests of the demo model."""
+
+from __future__ import annotations
