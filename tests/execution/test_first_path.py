@@ -1,4 +1,4 @@
-"""The main path through the real engine: stream, approve, deny, edit, stop, remember."""
+"""The main path through the real engine: stream, approve, deny, edit, stop."""
 
 from __future__ import annotations
 
