@@ -41,10 +41,29 @@ PERSON_TOOLS: Final = frozenset({"AskUserQuestion", "ExitPlanMode"})
 
 # The original's list of built-in tools; every name of it stays in the table below.
 FULL_TOOLS: Final = (
-    "Read Edit Write Bash Glob Grep AskUserQuestion WebSearch WebFetch NotebookEdit "
-    "TodoWrite EnterPlanMode ExitPlanMode EnterWorktree TaskOutput TaskStop CronCreate "
-    "CronList CronDelete RenderOutput InvokeAgent Agent"
-).split()
+    "Read",
+    "Edit",
+    "Write",
+    "Bash",
+    "Glob",
+    "Grep",
+    "AskUserQuestion",
+    "WebSearch",
+    "WebFetch",
+    "NotebookEdit",
+    "TodoWrite",
+    "EnterPlanMode",
+    "ExitPlanMode",
+    "EnterWorktree",
+    "TaskOutput",
+    "TaskStop",
+    "CronCreate",
+    "CronList",
+    "CronDelete",
+    "RenderOutput",
+    "InvokeAgent",
+    "Agent",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +123,9 @@ _SPECS: Final = (
     ToolSpec(
         "WebSearch", N, "Search the web", why_not=_NO_NETWORK, replacement="fetch"
     ),
-    ToolSpec("WebFetch", N, "Read a web page", why_not=_NO_NETWORK, replacement="fetch"),
+    ToolSpec(
+        "WebFetch", N, "Read a web page", why_not=_NO_NETWORK, replacement="fetch"
+    ),
     ToolSpec(
         "Task",
         S,
@@ -124,7 +145,7 @@ _SPECS: Final = (
     ToolSpec("CronDelete", S, "Delete a schedule", why_not=_NO_SCHEDULES),
     ToolSpec("ScheduleWakeup", S, "Wake up later", why_not=_NO_SCHEDULES),
     ToolSpec("RemoteTrigger", S, "Trigger a remote agent", why_not=_NO_SCHEDULES),
-    ToolSpec("PushNotification", IW, "Notify", why_not="OpenSwarm sends notifications."),
+    ToolSpec("PushNotification", IW, "Notify", why_not="OpenSwarm notifies people."),
     ToolSpec(
         "RenderOutput",
         W,
@@ -187,9 +208,7 @@ _SPECS: Final = (
     ToolSpec("ListMcpResourcesTool", N, "List resources", why_not=_RESOURCES),
     ToolSpec("ReadMcpResourceTool", N, "Read a resource", why_not=_RESOURCES),
     ToolSpec("LS", R, "List a folder", why_not=_NOT_IN_CLI, replacement="Glob"),
-    ToolSpec(
-        "MultiEdit", W, "Change a file", why_not=_NOT_IN_CLI, replacement="Edit"
-    ),
+    ToolSpec("MultiEdit", W, "Change a file", why_not=_NOT_IN_CLI, replacement="Edit"),
     # Ours, in-process; offered wherever their server is registered.
     ToolSpec("InvokeAgent", S, "Ask another session", _INVOKE),
     ToolSpec("fetch", N, "Read a web page", _WEB),
@@ -274,7 +293,7 @@ def classify_tool(tool_name: str, extra: Mapping[str, ToolClass]) -> ToolClass:
 def get_effective_policy(
     tool_name: str, tool_policies: Mapping[str, ToolPolicy]
 ) -> ToolPolicy | None:
-    """The standing wish for a tool, under its own or the table's name; None if unset."""
+    """The standing wish for a tool, by its own or the table's name, if there is one."""
     name = canonical_name(tool_name)
     policy = tool_policies.get(tool_name) or tool_policies.get(name)
     return ToolPolicy(policy) if policy else None
