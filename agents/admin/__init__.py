@@ -1,0 +1,27 @@
+"""Django's admin: a place to inspect what happened; almost everything is read-only.
+
+Who looks at other people's words leaves an audit entry. Writable are accounts, through
+the same domain functions as the pages, and the folders opened to agents.
+"""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.contrib.auth.models import Group
+
+from . import (  # noqa: F401  each module registers its models
+    approvals,
+    audit,
+    events,
+    folders,
+    messages,
+    providers,
+    rules,
+    runs,
+    sessions,
+    transcripts,
+    usage,
+    users,
+)
+
+admin.site.unregister(Group)  # roles take the place of groups

@@ -88,6 +88,7 @@ urlpatterns = [
         people.invite_revoke,
         name="invite_revoke",
     ),
+    path("settings/people/<uuid:user_id>/", people.person_edit, name="person_edit"),
     path("settings/providers/", providers.provider_list, name="provider_list"),
     path("settings/providers/new/", providers.provider_new, name="provider_new"),
     path(

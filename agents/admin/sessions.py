@@ -1,0 +1,197 @@
+"""Sessions, each with its runs, approvals and branches."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from agents.domain import audit
+from agents.domain.runs import stop_agent
+from agents.domain.sessions import close_session
+from agents.models import (
+    AgentSession,
+    ApprovalRequest,
+    CostEntry,
+    Message,
+    MessageBranch,
+    Run,
+    SessionEvent,
+    TranscriptEntry,
+)
+from agents.rendering.figures import usd
+
+from .base import (
+    ReadOnlyAdmin,
+    ReadOnlyMixin,
+    TabularInline,
+    list_link,
+    pretty_json,
+    pretty_text,
+    staff,
+)
+
+
+class RunInline(ReadOnlyMixin, TabularInline):
+    model = Run
+    fields = [
+        "state",
+        "kind",
+        "stop_reason",
+        "steps",
+        "cost",
+        "model_actual",
+        "jailed",
+        "error_class",
+        "created_at",
+        "finished_at",
+    ]
+    readonly_fields = ["cost", "created_at"]
+    show_change_link = True
+
+    @admin.display(description="cost")
+    def cost(self, run: Run) -> str:
+        return usd(run.cost_usd_micros)
+
+
+class ApprovalInline(ReadOnlyMixin, TabularInline):
+    model = ApprovalRequest
+    fields = ["tool_name", "kind", "status", "who", "channel", "created_at"]
+    readonly_fields = ["who", "created_at"]
+    show_change_link = True
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[ApprovalRequest]:
+        return super().get_queryset(request).select_related("decided_by")
+
+    @admin.display(description="decided by")
+    def who(self, approval: ApprovalRequest) -> str:
+        return str(approval.decided_by or "")
+
+
+class BranchInline(ReadOnlyMixin, TabularInline):
+    model = MessageBranch
+    fields = ["id", "parent", "sdk_session_id", "sdk_resume_uuid", "created_at"]
+    readonly_fields = ["id", "parent", "created_at"]
+
+    @admin.display(description="forked from")
+    def parent(self, branch: MessageBranch) -> str:
+        return str(branch.parent_branch_id or "")
+
+
+@admin.register(AgentSession)
+class SessionAdmin(ReadOnlyAdmin):
+    is_private = True
+    list_display = [
+        "name",
+        "owner",
+        "status",
+        "mode",
+        "security_mode",
+        "cost",
+        "message_count",
+        "updated_at",
+    ]
+    list_filter = ["status", "kind", "security_mode", "network", "created_at"]
+    list_select_related = ["owner"]
+    search_fields = ["id", "name", "owner__username"]
+    search_help_text = "Id, name or owner"
+    ordering = ["-updated_at"]
+    actions = ["stop", "close"]
+    inlines = [RunInline, ApprovalInline, BranchInline]
+    fieldsets = [
+        (None, {"fields": ["id", "name", "owner", "status", "kind", "more"]}),
+        (
+            "What it may do",
+            {
+                "fields": [
+                    "mode",
+                    "security_mode",
+                    "network",
+                    "cwd",
+                    "on_timeout",
+                    "tools",
+                ]
+            },
+        ),
+        (
+            "Model",
+            {
+                "fields": [
+                    "model",
+                    "provider",
+                    "effort",
+                    "max_steps",
+                    "budget",
+                    "prompt",
+                ]
+            },
+        ),
+        (
+            "So far",
+            {
+                "fields": [
+                    "cost",
+                    "message_count",
+                    "input_tokens",
+                    "output_tokens",
+                    "created_at",
+                    "updated_at",
+                    "closed_at",
+                ]
+            },
+        ),
+    ]
+    readonly_fields = ["id", "more", "tools", "prompt", "cost", "budget"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[AgentSession]:
+        return super().get_queryset(request).select_related("owner", "provider")
+
+    @admin.display(description="cost", ordering="cost_usd_micros")
+    def cost(self, session: AgentSession) -> str:
+        cost = usd(session.cost_usd_micros)
+        return f"at least {cost}" if session.cost_is_partial else cost
+
+    @admin.display(description="budget")
+    def budget(self, session: AgentSession) -> str:
+        limit = session.max_budget_usd_micros
+        return "none" if limit is None else usd(limit)
+
+    @admin.display(description="allowed tools")
+    def tools(self, session: AgentSession) -> SafeString | str:
+        tools = session.allowed_tools
+        return "every offered tool" if tools is None else pretty_json(tools)
+
+    @admin.display(description="system prompt")
+    def prompt(self, session: AgentSession) -> SafeString:
+        return pretty_text(session.system_prompt)
+
+    @admin.display(description="see also")
+    def more(self, session: AgentSession) -> SafeString:
+        one = {"session__id__exact": session.pk}
+        sdk_ids = [str(branch.sdk_session_id) for branch in session.branches.all()]
+        return format_html(
+            "{} · {} · {} · {}",
+            list_link(Message, "Messages", **one),
+            list_link(SessionEvent, "Events", **one),
+            list_link(CostEntry, "Costs", **one),
+            list_link(
+                TranscriptEntry, "Transcript", sdk_session_id__in=",".join(sdk_ids)
+            ),
+        )
+
+    @admin.action(description="Stop")
+    def stop(self, request: HttpRequest, sessions: QuerySet[AgentSession]) -> None:
+        stopped = 0
+        for session in sessions:
+            if stop_agent(session):
+                stopped += 1
+                audit.record("session.stopped", actor=staff(request), target=session)
+        self.message_user(request, f"{stopped} of {len(sessions)} were at work.")
+
+    @admin.action(description="Close")
+    def close(self, request: HttpRequest, sessions: QuerySet[AgentSession]) -> None:
+        for session in sessions:
+            close_session(session, staff(request))
+        self.message_user(request, f"Closed: {len(sessions)}.")
