@@ -292,14 +292,14 @@ class _Reader:
                 self.doubts.append("A here-document is followed by more words.")
                 self.visit(child)
         if body is not None:
-            self.read_input(source_text(body), expands=not quoted)
+            self.read_input(source_text(body))
             if not quoted:
                 self.read_expanding_text(body)
 
     def visit_herestring(self, node: Node) -> None:
         self.comparable = False
         for word in self.read_words(node.named_children):
-            self.read_input(word.text, expands=not word.static)
+            self.read_input(word.text)
 
     def read_expanding_text(self, body: Node) -> None:
         """Substitutions in a here-document; the grammar overlooks backticks there."""
@@ -310,7 +310,7 @@ class _Reader:
         for script in _BACKTICKS.findall(text):
             self.read_script(script, depth=self.depth + 1)
 
-    def read_input(self, text: str, *, expands: bool) -> None:
+    def read_input(self, text: str) -> None:
         """Give a text to the last command; a shell would run it."""
         if not self.parts:
             return

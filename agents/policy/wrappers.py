@@ -99,6 +99,13 @@ _WRAPPERS: Final[Mapping[str, Wrapper]] = {
     ),
 }
 
+# Of find, and of fd.
+_EXEC_OPTIONS: Final = frozenset(
+    {
+        *("-exec", "-execdir", "-ok", "-okdir"),
+        *("-x", "-X", "--exec", "--exec-batch"),
+    }
+)
 _SSH: Final = Wrapper(
     "-4 -6 -A -a -C -f -G -g -K -k -M -N -n -q -s -T -t -tt -V -v -vv -X -x -Y -y",
     "-B -b -c -D -E -e -F -I -i -J -L -l -m -O -o -p -Q -R -S -W -w",
@@ -158,7 +165,7 @@ def _unwrap_shell(words: Sequence[Word], found: Unwrapped) -> None:
         _add_script(rest[:1], found)
     elif reads_script_from_input(words):
         found.doubts.append("A shell takes its commands from its input.")
-    if not all(option.static for option in options):
+    if not all(word.static for word in (*options, *rest[:1])):
         found.doubts.append("A shell gets options that can't be told.")
 
 
@@ -248,18 +255,9 @@ def _with_input_arguments(
 
 def _unwrap_find(words: Sequence[Word], found: Unwrapped) -> None:
     for index, word in enumerate(words):
-        if word.text in ("-exec", "-execdir", "-ok", "-okdir"):
-            inner = tuple(_until_end(words[index + 1 :]))
-            if inner:
-                found.commands.append(inner)
-
-
-def _unwrap_fd(words: Sequence[Word], found: Unwrapped) -> None:
-    for index, word in enumerate(words):
-        if word.text in ("-x", "-X", "--exec", "--exec-batch"):
-            inner = tuple(_until_end(words[index + 1 :]))
-            if inner:
-                found.commands.append(inner)
+        inner = tuple(_until_end(words[index + 1 :]))
+        if word.text in _EXEC_OPTIONS and inner:
+            found.commands.append(inner)
 
 
 def _until_end(words: Sequence[Word]) -> Iterator[Word]:
@@ -310,8 +308,8 @@ def _unwrap_mystery(words: Sequence[Word], found: Unwrapped) -> None:
 _SPECIAL: Final[Mapping[str, Callable[[Sequence[Word], Unwrapped], None]]] = {
     "find": _unwrap_find,
     "gfind": _unwrap_find,
-    "fd": _unwrap_fd,
-    "fdfind": _unwrap_fd,
+    "fd": _unwrap_find,
+    "fdfind": _unwrap_find,
     "eval": _unwrap_joined,
     "watch": _unwrap_watch,
     "su": _unwrap_c_option,

@@ -199,6 +199,10 @@ def test_a_catastrophe_in_an_unreadable_command_is_still_denied():
     assert bash_effect("rm -rf /; ls )") is Effect.DENY
 
 
+def test_deep_nesting_is_shown_to_a_person():
+    assert bash_effect("$(" * 500 + "ls" + ")" * 500) is Effect.ASK
+
+
 def test_scripts_in_scripts_end_somewhere():
     assert bash_effect("eval " * 12 + "ls") is Effect.ASK
     assert bash_effect("sudo " * 12 + "ls") is Effect.ASK
@@ -257,7 +261,9 @@ def test_a_symlink_to_a_credential_is_one(tmp_path):
 
 
 def test_the_text_of_a_file_is_only_a_text():
-    call = ToolCall("Write", {"file_path": "a.sh", "content": "rm -rf /\n:(){ :|:& };:"})
+    call = ToolCall(
+        "Write", {"file_path": "a.sh", "content": "rm -rf /\n:(){ :|:& };:"}
+    )
 
     assert find_bound(call, ToolClass.WRITE, LAND) is None
 

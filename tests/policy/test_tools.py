@@ -109,7 +109,7 @@ def test_our_own_tools_go_by_their_names_in_the_table():
 
 def test_policies_are_found_by_the_tables_name_and_by_the_full_one():
     full = "mcp__openswarm-invoke-agent__InvokeAgent"
-    policies = {"InvokeAgent": ToolPolicy.ASK, "mcp__x__y": "deny"}
+    policies = {"InvokeAgent": ToolPolicy.ASK, "mcp__x__y": ToolPolicy.DENY}
 
     assert get_effective_policy(full, policies) is ToolPolicy.ASK
     assert get_effective_policy("mcp__x__y", policies) is ToolPolicy.DENY
