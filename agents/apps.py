@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.apps import AppConfig
+from django.db.models.signals import post_migrate
 
 
 class AgentsConfig(AppConfig):
@@ -11,3 +12,6 @@ class AgentsConfig(AppConfig):
 
     def ready(self) -> None:
         from . import checks  # noqa: F401  registers the system checks
+        from .domain.builtin_modes import seed_builtin_modes
+
+        post_migrate.connect(seed_builtin_modes, sender=self)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from django.db import migrations
+from typing import Any
+
+from agents.models import Mode
 
 READ_ONLY = ["Read", "Glob", "Grep", "AskUserQuestion"]
-MODES = [
+MODES: list[dict[str, Any]] = [
     {
         "slug": "agent",
         "name": "Agent",
@@ -42,16 +44,9 @@ MODES = [
 ]
 
 
-def create(apps, schema_editor):
-    mode_model = apps.get_model("agents", "Mode")
+def seed_builtin_modes(**_: Any) -> None:
+    """Add what is missing; runs after each migration and changes no existing mode."""
     for mode in MODES:
-        mode_model.objects.create(owner=None, is_builtin=True, **mode)
-
-
-def remove(apps, schema_editor):
-    apps.get_model("agents", "Mode").objects.filter(is_builtin=True).delete()
-
-
-class Migration(migrations.Migration):
-    dependencies = [("agents", "0001_initial")]
-    operations = [migrations.RunPython(create, remove)]
+        Mode.objects.get_or_create(
+            owner=None, slug=mode["slug"], defaults={**mode, "is_builtin": True}
+        )
