@@ -1,9 +1,9 @@
 """Finding and ending every process of a session, through /proc.
 
 By the marker in their environment, not by stored ids: it also finds daemons that
-left their process group. A process that cleared its environment is found too while
-its parent lives, or through the jail's process namespace. Without the jail a daemon
-that did both escapes; in the jail the kernel ends it together with the jail.
+left their process group. A process that cleared its environment is found below a
+marked one, as everything in a jail is below its first process. Without the jail a
+daemon that did both escapes.
 """
 
 from __future__ import annotations
@@ -24,21 +24,16 @@ PROC = Path("/proc")
 class _Process:
     pid: int
     parent: int
-    namespace: str  # of process ids; "" when it may not be read
     marked: bool
 
 
 def find_marked(session_id: UUID) -> list[int]:
     """Return the ids of the session's live processes, as seen from the host."""
     processes = _snapshot(f"{RUN_MARKER}={session_id}".encode())
-    ours = os.getpid()
     found = {process.pid for process in processes if process.marked}
-    host = os.readlink(PROC / "self" / "ns" / "pid")  # noqa: PTH115 - not a path
-    jails = {p.namespace for p in processes if p.marked} - {"", host}
-    found |= {process.pid for process in processes if process.namespace in jails}
     while more := {p.pid for p in processes if p.parent in found} - found:
         found |= more
-    return sorted(found - {ours})
+    return sorted(found - {os.getpid()})
 
 
 async def kill_marked(session_id: UUID, *, timeout_seconds: float = 2) -> list[int]:
@@ -82,11 +77,4 @@ def _read(folder: Path, marker: bytes) -> _Process | None:
         marked = marker in (folder / "environ").read_bytes().split(b"\0")
     except OSError:  # another user's, or it has just gone
         marked = False
-    return _Process(int(folder.name), int(parent), _namespace(folder), marked)
-
-
-def _namespace(folder: Path) -> str:
-    try:
-        return os.readlink(folder / "ns" / "pid")  # noqa: PTH115 - not a path
-    except OSError:
-        return ""
+    return _Process(int(folder.name), int(parent), marked)

@@ -12,11 +12,14 @@ from asgiref.sync import sync_to_async
 from agents.demo.server import DemoServer
 from agents.domain import accounts, approvals, messages, sessions
 from agents.domain.approvals import Decision
+from agents.execution.confinement import reset_probe
 from agents.execution.engine import Engine
 from agents.models import AgentSession, ApprovalRequest, Message, Run, User
 from agents.models.approvals import ApprovalStatus
 from agents.models.runs import RunState
 from agents.models.users import Role
+
+from .jail import Session
 
 T = TypeVar("T")
 PATIENCE_SECONDS = 60
@@ -105,3 +108,25 @@ class Chat:
     async def reload(self) -> AgentSession:
         await in_thread(self.session.refresh_from_db)
         return self.session
+
+
+@pytest.fixture
+def agent() -> Iterator[Session]:
+    """The folders and processes of a session without its rows."""
+    session = Session()
+    yield session
+    session.clean_up()
+
+
+@pytest.fixture
+def other_agent() -> Iterator[Session]:
+    session = Session()
+    yield session
+    session.clean_up()
+
+
+@pytest.fixture
+def fresh_probe() -> Iterator[None]:
+    reset_probe()
+    yield
+    reset_probe()
