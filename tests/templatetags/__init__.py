@@ -1,0 +1,3 @@
+"""Tests of the template library."""
+
+from __future__ import annotations
