@@ -47,6 +47,13 @@ __all__ = [
 ]
 
 PROBE_TIMEOUT_SECONDS = 10
+# What the SDK, outside the jail, copies from the config folder when it resumes.
+COPIED_BY_THE_SDK = (
+    ".claude.json",
+    ".credentials.json",
+    "cowork_settings.json",
+    "settings.json",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +111,13 @@ def write_launcher(spec: JailSpec, cli: Path, *, jailed: bool, folder: Path) -> 
     """Write the executable for `ClaudeAgentOptions.cli_path` and return its path.
 
     `folder` holds it with its secrets, so no agent may see it. No process of the
-    session may be alive, since the way to its mounts is checked here.
+    session may be alive, since the links that it left are removed here.
 
     Raises:
         ValueError: the spec has a link or relative path, or would show `folder`.
     """
     _check(spec, folder)
+    _unlink_traps(spec)
     cli = cli.resolve()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.chmod(0o700)
@@ -130,6 +138,20 @@ def _check(spec: JailSpec, folder: Path) -> None:
             raise ValueError(f"{path} is not a real path")
     if any(folder.is_relative_to(path) for path in (*spec.writable, *spec.extra_ro)):
         raise ValueError(f"the launcher in {folder} would be shown to the agent")
+
+
+def _unlink_traps(spec: JailSpec) -> None:
+    """Remove links that an agent left where the SDK reads in its name.
+
+    The SDK follows them, with the server's rights, and puts the content into the
+    config folder of the next process: an agent would read any file of the server.
+    """
+    config = spec.environment.get("CLAUDE_CONFIG_DIR")
+    if config is None:
+        return
+    for path in (Path(config), *(Path(config, name) for name in COPIED_BY_THE_SDK)):
+        if path.is_symlink():
+            path.unlink()
 
 
 def _launcher_script(spec: JailSpec, cli: Path, *, jailed: bool, folder: Path) -> str:
