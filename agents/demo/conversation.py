@@ -13,7 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 _REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
-_INTERRUPTED = ("[Request interrupted", "[Tool call did not complete")
+_INTERRUPTED = (
+    "[Request interrupted",
+    "[Tool call did not complete",
+    "[Tool call interrupted",
+    "[Tool use interrupted",
+)
+_FILLER = "No response requested."  # put by the CLI where an answer was lost
 _CUT = re.compile(
     r"\A(?:<system-reminder>\s*)?(?:Your response above was cut off"
     r"|Output token limit hit|Your response was cut off because)"
@@ -81,18 +87,20 @@ def plain_text(content: object) -> str:
 
 def read_conversation(body: dict[str, Any]) -> Conversation:
     exchanges: list[Exchange] = [Exchange("")]
-    texts = [plain_text(body.get("system"))]
+    notes = [plain_text(body.get("system"))]
     for message in body.get("messages") or []:
         role, content = message.get("role"), message.get("content")
         if role == "assistant":
-            exchanges[-1].answers.append(_answer(content))
+            if plain_text(content) != _FILLER:
+                exchanges[-1].answers.append(_answer(content))
         elif role == "system":
-            _note(plain_text(content), exchanges[-1])
+            notes.append(plain_text(content))
+            _note(notes[-1], exchanges[-1])
         else:
+            notes.extend(_REMINDER.findall(plain_text(content)))
             for block in _blocks(content):
                 _read_user_block(block, exchanges)
-        texts.append(plain_text(content) if role != "assistant" else "")
-    everything = "\n".join(texts)
+    everything = "\n".join(notes)
     return Conversation(
         exchanges=exchanges[1:] or exchanges,
         cwd=_first(_CWD, everything),

@@ -42,6 +42,17 @@ Everything around me is real, so you can try it all without a key. For example:
 Join several with **then**: `write the file a.txt with the text hi then run cat a.txt`.
 """
 
+EXAMPLES = (
+    "hello",
+    "write the file notes.txt with the text Hello then run cat notes.txt",
+    "ask me a question",
+    "think about the sea then count to 100",
+    "start a sub-agent to run date",
+    "plan a picnic",
+    "make a todo list: buy tea, boil water, pour",
+)
+"""Prompts worth a button on an empty page."""
+
 MAX_COUNT = 10_000
 
 

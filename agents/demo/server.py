@@ -20,6 +20,7 @@ from agents.tasks import spawn
 logger = logging.getLogger(__name__)
 
 START_SECONDS = 30.0
+WATCHABLE_WORDS_PER_SECOND = 40.0
 
 
 class _Server(uvicorn.Server):
@@ -58,10 +59,12 @@ async def serve_demo(
     """Serve the demo model in this loop; port 0 picks a free one.
 
     The port accepts connections when this returns. Without a state of the caller's,
-    nothing is recorded.
+    nothing is recorded, and texts are paced for people to watch.
     Raises: OSError: the address is in use or can't be had.
     """
-    app = create_app(state if state is not None else DemoState(max_recorded=0))
+    if state is None:
+        state = DemoState(max_recorded=0, words_per_second=WATCHABLE_WORDS_PER_SECOND)
+    app = create_app(state)
     listener = socket.create_server((host, port))
     config = uvicorn.Config(
         app,

@@ -173,8 +173,7 @@ class Message:
         if self.open_kind != "text":
             for event in self._open("text", {"type": "text", "text": ""}):
                 yield event
-        own_pace = piece.per_second if isinstance(piece, Words) else None
-        rate = own_pace or self.words_per_second
+        rate = self._pace(piece)
         started = time.monotonic()
         for number, chunk in enumerate(self._chunks_of(piece)):
             if rate:
@@ -182,6 +181,12 @@ class Message:
                 await asyncio.sleep(max(0, started + number / rate - time.monotonic()))
             self.ends_in_blank = chunk[-1:].isspace()
             yield self._delta({"type": "text_delta", "text": chunk}, chunk)
+
+    def _pace(self, piece: Say | Exact | Words) -> float | None:
+        if isinstance(piece, Exact):
+            return None
+        own_pace = piece.per_second if isinstance(piece, Words) else None
+        return own_pace or self.words_per_second
 
     def _words(self, words: Words) -> Iterator[str]:
         for _ in range(words.count):

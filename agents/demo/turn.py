@@ -9,7 +9,6 @@ conversation, are counted outside (`failures_of`).
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,6 +20,7 @@ from agents.demo.conversation import (
     is_in_plan_mode,
     read_conversation,
 )
+from agents.demo.resuming import is_resuming, resumed, split_broken
 from agents.demo.script import (
     CWD,
     PLAN,
@@ -35,10 +35,6 @@ from agents.demo.script import (
 )
 from agents.demo.sentences import Context, steps_of
 
-_CONTINUE = re.compile(
-    r"(?:please )?(?:continue|carry on|go on|resume)\b", re.IGNORECASE
-)
-_REFUSED = re.compile(r"\b(?:denied|refused|declined|rejected)\b", re.IGNORECASE)
 QUOTE_LENGTH = 300
 
 
@@ -52,12 +48,15 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class _Position:
-    """The prompt in force and how much of it is answered."""
+    """The steps that the last message asks for, and the answers it got so far."""
 
-    exchange: Exchange
+    prompt: str
+    steps: tuple[Step, ...]
     answers: list[Answer]
-    earlier: tuple[str, ...]
-    refused: str | None = None
+
+    @property
+    def last(self) -> Answer | None:
+        return self.answers[-1] if self.answers else None
 
 
 def next_move(
@@ -68,61 +67,66 @@ def next_move(
 ) -> Move:
     """Decide the answer to a request of a conversation (not a side request)."""
     talk = read_conversation(body)
-    position = _locate(talk)
-    steps = _steps(position, body)
-    prompt_id = hashlib.sha256(
-        position.exchange.prompt.encode("utf-8", "surrogatepass")
-    ).hexdigest()
+    position = _locate(talk, _tools(body))
+    steps = position.steps
+    prompt = position.prompt.encode("utf-8", "surrogatepass")
+    prompt_id = hashlib.sha256(prompt).hexdigest()
 
     def key(index: int) -> tuple[str, ...]:
-        return (*caller, prompt_id, str(index))
+        # Counted from the end, which stays put when "continue" drops what is done.
+        return (*caller, prompt_id, str(len(steps) - index))
 
-    steps = _unfold(steps, position.answers)
     index = _current(steps, len(position.answers), lambda at: failures_of(key(at)))
-    step = steps[index] if index < len(steps) else _closing(position)
-    step = _prepare(step, position, talk)
+    step = steps[index] if index < len(steps) else _closing(position.last)
+    step = _prepare(step, position.last, talk)
     if isinstance(step, Reply):
         step = _without_spent_faults(step, failures_of(key(index)))
     return Move(step, key(index))
 
 
-def _locate(talk: Conversation) -> _Position:
-    """Find the prompt in force: "continue" goes on with an earlier one."""
+def _tools(body: dict[str, Any]) -> frozenset[str]:
+    return frozenset(tool.get("name", "") for tool in body.get("tools") or [])
+
+
+def _locate(talk: Conversation, tools: frozenset[str]) -> _Position:
+    """Find what is to be done now: "continue" goes on with an earlier prompt."""
     exchanges = talk.exchanges
     start = len(exchanges) - 1
-    while start > 0 and _CONTINUE.match(exchanges[start].prompt):
+    while start > 0 and is_resuming(exchanges[start].prompt):
         start -= 1
-    before = [a for e in exchanges[start:-1] for a in e.answers]
-    finished = [answer for answer in before if answer.is_finished]
-    current = exchanges[-1]
-    refused = None
-    if start < len(exchanges) - 1 and _REFUSED.search(current.prompt):
-        refused = current.prompt
-        if not (finished and finished[-1].has_error):
-            finished.append(Answer({}))  # the refused call is not made again
-    finished += [answer for answer in current.answers if answer.is_finished]
-    return _Position(
-        exchange=exchanges[start],
-        answers=finished,
-        earlier=tuple(exchange.prompt for exchange in exchanges[:-1]),
-        refused=refused,
-    )
+    earlier = tuple(exchange.prompt for exchange in exchanges[:start])
+    steps = _read_steps(exchanges[start], Context(tools=tools, earlier=earlier))
+    for exchange in exchanges[start:]:
+        if exchange is not exchanges[start]:
+            steps = resumed(steps, exchange.prompt)
+        answers = [answer for answer in exchange.answers if answer.is_finished]
+        steps = _unfold(steps, answers)
+        if exchange is not exchanges[-1]:
+            steps = _after(steps, len(answers))
+    return _Position(exchanges[start].prompt, steps, answers)
 
 
-def _steps(position: _Position, body: dict[str, Any]) -> tuple[Step, ...]:
-    prompt = position.exchange.prompt
-    if prompt.startswith("<task-notification>"):
+def _read_steps(exchange: Exchange, context: Context) -> tuple[Step, ...]:
+    if exchange.prompt.startswith("<task-notification>"):
         return (Reply((Say("The work in the background has ended."),)),)
     try:
-        steps = parse_script(prompt)
+        steps = parse_script(exchange.prompt)
     except ScriptError as error:
         return (Reply((Say(f"This script can't be played: {error}."),)),)
     if steps is None:
-        tools = frozenset(tool.get("name", "") for tool in body.get("tools") or [])
-        steps = steps_of(prompt, Context(tools=tools, earlier=position.earlier))
-    if is_in_plan_mode(position.exchange):
+        steps = steps_of(exchange.prompt, context)
+    if is_in_plan_mode(exchange):
         steps = tuple(step for step in steps if not _enters_plan_mode(step))
     return steps
+
+
+def _after(steps: tuple[Step, ...], replies: int) -> tuple[Step, ...]:
+    """What is left when so many replies have been sent."""
+    for index, step in enumerate(steps):
+        if replies == 0:
+            return steps[index:]
+        replies -= isinstance(step, Reply)
+    return ()
 
 
 def _enters_plan_mode(step: Step) -> bool:
@@ -138,19 +142,10 @@ def _unfold(steps: tuple[Step, ...], answers: list[Answer]) -> tuple[Step, ...]:
             was_cut = replies < len(answers) and answers[replies].was_cut
             replies += 1
             if was_cut:
-                step, tail = _split_at_fault(step)
+                step, tail = split_broken(step)
                 rest.insert(0, tail)
         unfolded.append(step)
     return tuple(unfolded)
-
-
-def _split_at_fault(reply: Reply) -> tuple[Reply, Reply]:
-    faults = [n for n, p in enumerate(reply.pieces, 1) if isinstance(p, Fault)]
-    at = faults[0] if faults else len(reply.pieces)
-    tail = reply.pieces[at:] or (Say("That is the rest."),)
-    return replace(reply, pieces=reply.pieces[:at]), replace(
-        reply, pieces=tail, stop_reason=None
-    )
 
 
 def _current(
@@ -170,12 +165,11 @@ def _current(
     return len(steps)
 
 
-def _prepare(step: Step, position: _Position, talk: Conversation) -> Step:
+def _prepare(step: Step, last: Answer | None, talk: Conversation) -> Step:
     if isinstance(step, Refusal):
         return step
-    last = position.answers[-1] if position.answers else None
     if step.after_success and last is not None and last.has_error:
-        step = _closing(position)
+        step = _closing(last)
     if PLAN in repr(step.calls) and talk.plan_file is None:
         return Reply((Say("No plan file was named to me, so I can't write a plan."),))
     if step.narrated and last is not None and last.results:
@@ -211,13 +205,8 @@ def _without_spent_faults(reply: Reply, failures: int) -> Reply:
     return replace(reply, pieces=pieces)
 
 
-def _closing(position: _Position) -> Reply:
+def _closing(last: Answer | None) -> Reply:
     """The last words of a turn: what the tools answered, or that all is said."""
-    if position.refused is not None:
-        return Reply(
-            (Say(f"I will leave it. You told me: {_quote(position.refused)}"),)
-        )
-    last = position.answers[-1] if position.answers else None
     if last is None or not last.results:
         return Reply((Say("That is all; there is nothing left to do."),))
     return Reply((Say(_remark(last)),))

@@ -37,7 +37,8 @@ def ask(
 ) -> anthropic.types.Message:
     arguments = {"model": "claude-sonnet-5-5", "max_tokens": 1000, **more}
     messages: list[MessageParam] = [{"role": "user", "content": prompt}]
-    return client.messages.create(messages=messages, **arguments)
+    message: Message = client.messages.create(messages=messages, **arguments)
+    return message
 
 
 def stream_text(client: anthropic.Anthropic, prompt: str) -> str:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ from claude_agent_sdk import (
     ClaudeAgentOptions,
     ClaudeSDKClient,
     HookMatcher,
+    InMemorySessionStore,
     Message,
     PermissionResultAllow,
     PermissionResultDeny,
@@ -88,18 +92,24 @@ def retries():
 
 
 @pytest.fixture
-async def agent(demo, tmp_path, retries):
+def options(demo, tmp_path, retries):
     workspace, home = tmp_path / "ws", tmp_path / "home"
     workspace.mkdir()
     home.mkdir()
-    person = Person()
-    options = _options(demo.url, workspace, home, person)
+    options = _options(demo.url, workspace, home)
     options.env["CLAUDE_CODE_MAX_RETRIES"] = str(retries)
+    return options
+
+
+@pytest.fixture
+async def agent(options, tmp_path):
+    person = Person()
+    options.can_use_tool = person.decide
     async with ClaudeSDKClient(options) as client:
-        yield Agent(client, person, workspace)
+        yield Agent(client, person, tmp_path / "ws")
 
 
-def _options(url: str, workspace: Path, home: Path, person: Person):
+def _options(url: str, workspace: Path, home: Path):
     async def ask(*_: object) -> Any:
         output = {"hookEventName": "PreToolUse", "permissionDecision": "ask"}
         return {"hookSpecificOutput": output}
@@ -108,7 +118,6 @@ def _options(url: str, workspace: Path, home: Path, person: Person):
         cwd=workspace,
         model="claude-sonnet-5-5",
         tools=TOOLS,
-        can_use_tool=person.decide,
         hooks={"PreToolUse": [HookMatcher(hooks=[ask], on_failure="block")]},
         setting_sources=[],
         strict_mcp_config=True,
@@ -436,3 +445,63 @@ async def test_context_usage_is_counted(agent, demo):
 
     counted = [r for r in demo.state.requests if r.path.endswith("count_tokens")]
     assert {request.outcome for request in counted} == {"answered"}
+
+
+class CallStore(InMemorySessionStore):
+    """Tells when a tool call has reached the transcript."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.has_call = asyncio.Event()
+
+    async def append(self, key: Any, entries: Any) -> None:
+        await super().append(key, entries)
+        if '"tool_use"' in json.dumps(entries):
+            self.has_call.set()
+
+
+async def test_a_killed_session_makes_the_approved_call_again(options, tmp_path):
+    asked = asyncio.Event()
+
+    async def wait_for_ever(*_: object) -> PermissionResultDeny:
+        asked.set()
+        await asyncio.Event().wait()
+        return PermissionResultDeny(message="never")
+
+    options.can_use_tool = wait_for_ever
+    options.session_id = str(uuid.uuid4())
+    options.session_store = store = CallStore()
+    options.session_store_flush = "eager"
+    client = ClaudeSDKClient(options)
+    await client.connect()
+    await client.query("write the file a.txt with the text one then run echo done")
+    async with asyncio.timeout(TURN_SECONDS):
+        await asked.wait()
+        await store.has_call.wait()
+    _kill_cli(tmp_path / "home")
+    await client.disconnect()
+    call = {"file_path": str(tmp_path / "ws" / "a.txt"), "content": "two"}
+    decision = f"Approved. Make this call again.\ncall: Write {json.dumps(call)}"
+
+    person = Person()
+    options.can_use_tool = person.decide
+    options.resume, options.session_id = options.session_id, None
+    async with ClaudeSDKClient(options) as resumed:
+        agent = Agent(resumed, person, tmp_path / "ws")
+        messages = await agent.turn(f"The server was restarted.\n\n{decision}")
+
+    assert (tmp_path / "ws" / "a.txt").read_text() == "two"
+    assert calls(messages) == ["Write", "Bash"]
+    assert texts(messages)[-1] == "Done. Bash answered: done"
+
+
+def _kill_cli(home: Path) -> None:
+    """Kill the CLI that was started with this home, as a crash would."""
+    mark = f"HOME={home}\0".encode()
+    killed = 0
+    for children in Path(f"/proc/{os.getpid()}/task").glob("*/children"):
+        for child in children.read_text().split():
+            if mark in Path(f"/proc/{child}/environ").read_bytes():
+                os.kill(int(child), signal.SIGKILL)
+                killed += 1
+    assert killed == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agents.demo.script import Call, Reply, Say, Step, Think
-from agents.demo.sentences import HELLO, Context, steps_of
+from agents.demo.sentences import EXAMPLES, HELLO, Context, steps_of
 
 TOOLS = frozenset(
     {
@@ -169,3 +169,8 @@ def test_notes_in_front_of_the_sentence_are_passed_over():
 
 def test_a_blank_prompt_is_answered():
     assert len(read("")) == 1
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_each_example_is_understood(example):
+    assert not any("I don't know" in text for text in words(read(example)))

@@ -161,12 +161,37 @@ def test_continue_repeats_a_call_that_was_never_answered():
 
 
 def test_continue_leaves_a_call_that_was_denied():
+    talk = Talk('demo: tool Bash {"command": "a"}\ndemo: say end')
+    talk.play()
+    talk.say("Continue. Bash was denied.")
+
+    expected = "I will leave it. You told me: Continue. Bash was denied.|end"
+    assert text_of(talk.play()) == expected
+    assert text_of(talk.next()) == "That is all; there is nothing left to do."
+
+
+RESTARTED = "The server was restarted while you waited. The decision has come in:\n\n"
+
+
+def test_an_approved_call_is_made_again_as_it_stands_and_the_rest_follows():
+    talk = Talk('demo: tool Bash {"command": "a"}\ndemo: tool Bash {"command": "c"}')
+    talk.play()
+    call = 'call: Bash {"command": "b\\n"}'
+    talk.say(f"{RESTARTED}Approved. Make exactly this call again now.\n{call}")
+
+    assert call_of(talk.play("ok")).input == {"command": "b\n"}
+    assert call_of(talk.play("fine")).input == {"command": "c"}
+    assert text_of(talk.next()) == "Done. Bash answered: fine"
+
+
+def test_a_denied_call_is_left_out_after_a_restart():
     talk = Talk('demo: tool Bash {"command": "a"}')
     talk.play()
-    talk.say("Continue. The person denied Bash: too loud")
+    words = "Denied: do not make this call. They said: too loud"
+    talk.say(f'{RESTARTED}{words}\ncall: Bash {{"command": "a"}}')
 
     expected = (
-        "I will leave it. You told me: Continue. The person denied Bash: too loud"
+        "I will leave it. You told me: do not make this call. They said: too loud"
     )
     assert text_of(talk.next()) == expected
 
