@@ -6,4 +6,4 @@ from django.contrib.admin.apps import AdminConfig as DjangoAdminConfig
 
 
 class AdminConfig(DjangoAdminConfig):
-    default_site = "agents.admin.site.InspectionSite"
+    default_site = "openswarm.admin.InspectionSite"

@@ -1,4 +1,8 @@
-"""The admin site: our own sign-in page (with its limits), and 404 for strangers."""
+"""The admin site: our own sign-in page (with its limits), and 404 for strangers.
+
+It is not in `agents.admin`, because that package registers its classes with the site
+while it is imported.
+"""
 
 from __future__ import annotations
 
