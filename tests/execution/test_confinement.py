@@ -4,34 +4,21 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
-from uuid import uuid4
 
 import pytest
-from claude_agent_sdk import ClaudeAgentOptions, InMemorySessionStore
-from claude_agent_sdk._internal.session_resume import (
-    MaterializedResume,
-    materialize_resume_session,
-)
-from claude_agent_sdk._internal.sessions import project_key_for_directory
-from claude_agent_sdk.types import SessionKey, SessionStoreEntry
 
 from agents.execution.confinement import (
-    COPIED_BY_THE_SDK,
-    JailStatus,
     bundled_cli,
     cli_version,
-    probe_jail,
     write_launcher,
 )
-from agents.execution.environment import GATEWAY_SOCKET_IN_JAIL, config_dir
+from agents.execution.environment import GATEWAY_SOCKET_IN_JAIL
 
 from .jail import Session, both_ways, eventually, needs_jail
 
@@ -371,107 +358,6 @@ def test_arguments_and_the_working_folder_arrive(agent, jailed):
 
 
 @both_ways
-def test_it_honours_the_config_folder_that_the_sdk_makes_on_resume(agent, jailed):
-    with tempfile.TemporaryDirectory(prefix="claude-resume-") as made:
-        done = agent.shell(
-            'cd "$CLAUDE_CONFIG_DIR"; pwd; touch transcript; env | grep resume_',
-            jailed=jailed,
-            inherited={"CLAUDE_CONFIG_DIR": made},
-        )
-
-        assert done.stdout == f"{made}\n"
-        assert (Path(made) / "transcript").exists()
-
-
-@both_ways
-@pytest.mark.parametrize(
-    "inherited", ["{home}", "{made}/inner", "{made}/..", "{made}-gone", "{link}", ""]
-)
-def test_any_other_config_folder_stays_outside(agent, tmp_path, jailed, inherited):
-    with tempfile.TemporaryDirectory(prefix="claude-resume-") as made:
-        (Path(made) / "inner").mkdir()
-        link = Path(f"{made}-link")
-        link.symlink_to(tmp_path)
-        value = inherited.format(home=tmp_path, made=made, link=link)
-
-        done = agent.shell(
-            'echo "$CLAUDE_CONFIG_DIR"',
-            jailed=jailed,
-            inherited={"CLAUDE_CONFIG_DIR": value},
-        )
-        link.unlink()
-
-    assert done.stdout == f"{agent.spec().home}/.claude\n"
-
-
-async def resume_with_the_sdk(config_dir: Path) -> MaterializedResume:
-    """Do what the SDK does before it starts the CLI of a resumed session."""
-    session_id, store = str(uuid4()), InMemorySessionStore()
-    key = SessionKey(
-        project_key=project_key_for_directory("/work"), session_id=session_id
-    )
-    entry = {"type": "user", "uuid": str(uuid4()), "sessionId": session_id}
-    await store.append(key, [cast(SessionStoreEntry, entry)])
-    made = await materialize_resume_session(
-        ClaudeAgentOptions(
-            cwd="/work",
-            resume=session_id,
-            session_store=store,
-            env={"CLAUDE_CONFIG_DIR": str(config_dir)},
-        )
-    )
-    assert made is not None
-    return made
-
-
-async def test_the_sdk_names_its_resume_folder_as_the_launcher_expects(tmp_path):
-    made = await resume_with_the_sdk(tmp_path)
-    await made.cleanup()
-
-    assert made.config_dir.parent == Path(tempfile.gettempdir())
-    assert made.config_dir.name.startswith("claude-resume-")
-
-
-@pytest.mark.parametrize("name", COPIED_BY_THE_SDK)
-async def test_a_link_left_in_the_config_folder_is_not_read_on_resume(
-    agent, tmp_path, name
-):
-    secret = tmp_path / "secret.key"
-    secret.write_text('{"secret": "canary-of-the-server"}')
-    trap = config_dir(agent.spec().home) / name
-    trap.parent.mkdir()
-    trap.symlink_to(secret)
-
-    before = await copies_on_resume(trap.parent)
-    agent.launcher()
-    after = await copies_on_resume(trap.parent)
-
-    assert b"canary-of-the-server" in before  # the probe finds what the SDK copies
-    assert b"canary-of-the-server" not in after
-
-
-async def test_a_config_folder_that_became_a_link_is_not_read_on_resume(
-    agent, tmp_path
-):
-    (tmp_path / ".claude.json").write_text("canary-of-the-server")
-    trap = config_dir(agent.spec().home)
-    trap.symlink_to(tmp_path)
-
-    agent.launcher()
-
-    assert not trap.exists()
-    assert (tmp_path / ".claude.json").exists()
-
-
-async def copies_on_resume(config: Path) -> bytes:
-    made = await resume_with_the_sdk(config)
-    copies = [made.config_dir / name for name in COPIED_BY_THE_SDK]
-    content = b"".join(copy.read_bytes() for copy in copies if copy.exists())
-    await made.cleanup()
-    return content
-
-
-@both_ways
 def test_launcher_and_secrets_are_for_the_server_alone(agent, jailed):
     launcher = agent.launcher(jailed=jailed)
 
@@ -520,61 +406,6 @@ def test_a_link_left_in_tmp_does_not_redirect_a_mount(agent, tmp_path):
 
     assert done.stdout == f"{agent.workspace}\n", done.stderr
     assert list(outside.iterdir()) == []
-
-
-@needs_jail
-def test_the_jail_works_on_this_machine(fresh_probe):
-    assert probe_jail() == JailStatus(True)
-
-
-def test_a_missing_bubblewrap_is_named(fresh_probe, monkeypatch, tmp_path):
-    monkeypatch.setenv("PATH", str(tmp_path))
-
-    status = probe_jail()
-
-    assert status == JailStatus(
-        False, "bubblewrap is not installed (on Debian: apt install bubblewrap)."
-    )
-
-
-def test_a_refused_jail_says_what_bubblewrap_said(fresh_probe, monkeypatch, tmp_path):
-    refused = tmp_path / "bwrap"
-    refused.write_text(
-        "#!/bin/sh\necho 'No permissions to create a namespace' >&2\nexit 1\n"
-    )
-    refused.chmod(0o700)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-
-    status = probe_jail()
-
-    assert status == JailStatus(
-        False,
-        "bubblewrap can't build a jail here: No permissions to create a namespace",
-    )
-
-
-def test_a_switched_off_jail_is_named(fresh_probe, settings):
-    settings.OPENSWARM = {**settings.OPENSWARM, "disable_jail": True}
-
-    status = probe_jail()
-
-    assert status == JailStatus(
-        False, "The jail is switched off in this site's settings."
-    )
-
-
-@needs_jail
-def test_the_probe_is_built_once(fresh_probe, monkeypatch, tmp_path):
-    count, real = tmp_path / "count", shutil.which("bwrap")
-    counting = tmp_path / "bwrap"
-    counting.write_text(f'#!/bin/sh\necho x >>{count}\nexec {real} "$@"\n')
-    counting.chmod(0o700)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-
-    answers = [probe_jail(), probe_jail()]
-
-    assert answers == [JailStatus(True)] * 2
-    assert count.read_text() == "x\n"
 
 
 def test_the_cli_says_its_version():
