@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 from uuid import UUID
 
 from agents.models import AgentSession, ApprovalRequest, User
-from agents.models.approvals import ApprovalKind, ApprovalStatus
+from agents.models.approvals import ApprovalKind, ApprovalScope, ApprovalStatus
 from agents.rendering.approvals import ApprovalView, approval_view
 from agents.rendering.dom import dom_id
+
+_ICONS: dict[str, str] = {
+    ApprovalStatus.APPROVED: "shield-check",
+    ApprovalStatus.DENIED: "shield-x",
+    ApprovalStatus.EXPIRED: "clock",
+    ApprovalStatus.CANCELLED: "circle-x",
+}
+_SCOPES: dict[str, str] = {
+    ApprovalScope.SESSION: ", for this session",
+    ApprovalScope.ALWAYS: ", always",
+}
 
 
 @dataclass(frozen=True)
@@ -19,8 +30,8 @@ class ApprovalCard:
 
     approval: ApprovalRequest
     can_answer: bool
-    # What a person typed into the card and the server refused; it stays in the form.
-    draft: dict[str, str] | None = None
+    # What a person put into the card and the server refused; it stays in the form.
+    draft: dict[str, list[str]] | None = None
     error: str = ""
 
     @property
@@ -54,18 +65,79 @@ class ApprovalCard:
         return "agents/approvals/_decision.html"
 
     @property
+    def icon(self) -> str:
+        return _ICONS.get(self.state) or self.view.tool.icon
+
+    @property
+    def title(self) -> str:
+        return self.view.headline
+
+    @property
+    def outcome(self) -> str:
+        """How it ended and by whom, in one line."""
+        word = ApprovalStatus(self.state).label.lower()
+        if self.approval.kind == ApprovalKind.QUESTION and word == "approved":
+            word = "answered"
+        by = self.approval.decided_by
+        who = f" by {by.get_username()}" if by else ""
+        scope = _SCOPES.get(self.approval.scope, "")
+        return f"{self.view.headline}: {word}{who}{scope}"
+
+    @property
+    def is_shortened(self) -> bool:
+        return bool(self.view.tool.context["truncated"])
+
+    @property
     def is_edited(self) -> bool:
-        return (
-            self.approval.updated_input is not None
-            and self.approval.kind == ApprovalKind.APPROVAL
-        )
+        edited = self.approval.updated_input is not None
+        return edited and self.approval.kind == ApprovalKind.APPROVAL
+
+    @property
+    def message_text(self) -> str:
+        return self._typed("message", "")
+
+    @property
+    def input_text(self) -> str:
+        """The JSON to edit; what was typed and refused comes back as it was."""
+        return self._typed("updated_input", self.view.editable_json)
+
+    @property
+    def is_input_typed(self) -> bool:
+        return self.input_text != self.view.editable_json
+
+    def _typed(self, name: str, default: str) -> str:
+        return (self.draft or {}).get(name, [default])[0]
+
+    @property
+    def questions(self) -> list[Question]:
+        context: Any = self.view.tool.context
+        draft = self.draft or {}
+        return [
+            Question(
+                number=number,
+                asked=asked,
+                chosen=frozenset(draft.get(f"answer-{number}", [])),
+                other=draft.get(f"other-{number}", [""])[0],
+            )
+            for number, asked in enumerate(context.get("questions", []))
+        ]
 
 
-def load_cards(
-    approvals: Iterable[ApprovalRequest], user: User, session: AgentSession
-) -> list[ApprovalCard]:
-    can_answer = may_answer(user, session)
-    return [ApprovalCard(approval, can_answer) for approval in approvals]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One question of a form, with what a person has chosen so far."""
+
+    number: int
+    asked: dict[str, Any]
+    chosen: frozenset[str]
+    other: str
+
+    @property
+    def options(self) -> list[dict[str, Any]]:
+        return [
+            {**option, "is_chosen": option["value"] in self.chosen}
+            for option in self.asked["options"]
+        ]
 
 
 def may_answer(user: User, session: AgentSession) -> bool:

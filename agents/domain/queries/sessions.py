@@ -9,11 +9,11 @@ from django.db.models import F, Q, QuerySet
 
 from agents.domain.providers import is_scripted
 from agents.models import AgentSession, Message, Mode, Run, User
-from agents.models.runs import RunState, StopReason
+from agents.models.runs import LIVE_STATES, RunState, StopReason
 from agents.models.sessions import ACTIVE_STATUSES, SessionStatus
-from agents.rendering.dom import dom_id
 
 from .approvals import ApprovalCard, may_answer
+from .queue import queue_position
 
 LIST_PAGE_SIZE = 30
 _LIST_COLUMNS = (
@@ -51,18 +51,25 @@ def visible_sessions(user: User) -> QuerySet[AgentSession]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionGroups:
-    """The list page's live part; what is in neither group is in `resting_sessions`."""
+    """The list page: each session stands in one group."""
 
     running: list[AgentSession]
     pinned: list[AgentSession]
+    recent: list[AgentSession]
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.running or self.pinned or self.recent)
 
 
 def load_groups(user: User) -> SessionGroups:
+    """The list's first page, in three queries."""
     sessions = visible_sessions(user)
     resting = sessions.exclude(status__in=ACTIVE_STATUSES)
     return SessionGroups(
         running=list(sessions.filter(status__in=ACTIVE_STATUSES)),
         pinned=list(resting.filter(pinned=True)),
+        recent=list(resting_sessions(user)[:LIST_PAGE_SIZE]),
     )
 
 
@@ -98,6 +105,24 @@ class SessionPage:
         return self.run is not None and self.run.jailed is False
 
     @property
+    def is_stopping(self) -> bool:
+        run = self.run
+        return (
+            run is not None
+            and run.stop_requested_at is not None
+            and run.state in LIVE_STATES
+        )
+
+    @property
+    def has_ended(self) -> bool:
+        return self.run is not None and self.run.state == RunState.FINISHED
+
+    @property
+    def outcome(self) -> str:
+        status = self.session.status
+        return status if status in ("error", "stopped") else "completed"
+
+    @property
     def is_working(self) -> bool:
         return self.session.status == SessionStatus.RUNNING
 
@@ -129,9 +154,6 @@ class SessionPage:
             return None
         return int((run.finished_at - run.started_at).total_seconds() * 1000)
 
-    def part(self, name: str) -> str:
-        return dom_id("session", self.session.pk, name)
-
 
 def load_page(session: AgentSession, user: User) -> SessionPage:
     """A constant number of queries; `session` must be fresh."""
@@ -148,7 +170,7 @@ def load_page(session: AgentSession, user: User) -> SessionPage:
         can_operate=can_operate,
         is_scripted=is_scripted(session),
         run=run,
-        queue_position=_position(run),
+        queue_position=queue_position(session.pk),
         queued=list(session.messages.queued().defer("rendered_html", "content")),
         pending=pending,
         adrift=[card for card in pending if card.approval.tool_use_id not in placed],
@@ -171,14 +193,6 @@ def _mode_name(session: AgentSession) -> str:
         "name", flat=True
     )
     return name.first() or session.mode
-
-
-def _position(run: Run | None) -> int | None:
-    """The place in line of a run that waits for a free slot, beginning with 1."""
-    if run is None or run.state != RunState.QUEUED:
-        return None
-    ahead = Run.objects.filter(state=RunState.QUEUED, created_at__lt=run.created_at)
-    return ahead.count() + 1
 
 
 def fresh_session(session_id: UUID, user: User) -> AgentSession | None:

@@ -18,67 +18,15 @@ from django.db.models.functions import Cast, Length, Substr
 from agents.conf import conf
 from agents.models import AgentSession, ApprovalRequest, Message, User
 from agents.models.messages import MessageQuerySet, MessageRole
-from agents.rendering.dom import dom_id
 from agents.rendering.tool_calls import ToolResult, ToolView, tool_view
 
 from .approvals import ApprovalCard, may_answer
 from .branches import Stretch, lineage, within
+from .items import Item
 
 MAX_CONTENT_CHARACTERS = 4 * 1024 * 1024
 MAX_CHILDREN = 300
 _MAX_DEPTH = 5
-_TEMPLATES: dict[str, str] = {
-    MessageRole.THINKING: "agents/messages/_thinking.html",
-    MessageRole.TOOL_CALL: "agents/tools/_item.html",
-    MessageRole.SYSTEM: "agents/messages/_notice.html",
-}
-_STATES = {"ok": "done", "error": "error", "denied": "denied", "cancelled": "stopped"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
-    """A message, or a tool call with its result, its approval and what it started."""
-
-    message: Message
-    is_cut: bool = False
-    characters: int = 0
-    tool: ToolView | None = None
-    result: Message | None = None
-    approval: ApprovalCard | None = None
-    children: tuple[Item, ...] = ()
-
-    @property
-    def element_id(self) -> str:
-        return element_id(self.message)
-
-    @property
-    def text_id(self) -> str:
-        return text_id(self.message.pk)
-
-    @property
-    def is_html(self) -> bool:
-        """Whether the finished Markdown stands in the page, and not a cut text."""
-        return bool(self.message.rendered_html) and not self.is_cut
-
-    @property
-    def state(self) -> str:
-        """Of a tool call: running, waiting, done, error, denied or stopped."""
-        if self.approval is not None and self.approval.is_pending:
-            return "waiting"
-        if self.result is None:
-            return "stopped" if self.message.is_interrupted else "running"
-        return _STATES.get(self.result.outcome, "done")
-
-    @property
-    def template(self) -> str:
-        names = {
-            MessageRole.THINKING: "agents/messages/_thinking.html",
-            MessageRole.TOOL_CALL: "agents/tools/_item.html",
-            MessageRole.SYSTEM: "agents/messages/_notice.html",
-        }
-        return names.get(
-            MessageRole(self.message.role), "agents/messages/_message.html"
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,15 +40,6 @@ class Transcript:
     def oldest_seq(self) -> int:
         """Everything below is not on this page; 0 where the page begins the session."""
         return self.items[0].message.seq if self.has_older and self.items else 0
-
-
-def element_id(message: Message) -> str:
-    noun = "tool" if message.role == MessageRole.TOOL_CALL else "message"
-    return dom_id(noun, message.pk)
-
-
-def text_id(message_id: UUID) -> str:
-    return dom_id("message", message_id, "text")
 
 
 def load_transcript(
@@ -200,6 +139,7 @@ def _rows(stretches: list[Stretch], session_id: UUID) -> MessageQuerySet:
             shown_text=Case(
                 When(is_streaming=True, then=F("text")),
                 default=Substr("text", 1, limit),
+                output_field=TextField(),
             ),
             shown_html=Case(
                 When(text_length__lt=limit, then=F("rendered_html")), default=None
@@ -258,7 +198,7 @@ class _Builder:
 
     def _load_children(self, calls: Iterable[Message]) -> list[Message]:
         """What the page's sub-agents said and did, at any depth; one query."""
-        run_ids = {call.run_id for call in calls}
+        run_ids = {call.run_id for call in calls if call.run_id is not None}
         children = self._rows.filter(run_id__in=run_ids).exclude(
             Q(parent_tool_use_id="") | Q(role=MessageRole.TOOL_RESULT)
         )
@@ -301,12 +241,15 @@ class _Builder:
 
 
 def _view(call: Message, result: Message | None, max_bytes: int) -> ToolView:
-    content = result.content if result else {}
-    shown = result and ToolResult(
-        text=result.text,
-        is_error=result.is_error,
-        structured=content.get("structured"),
-        images=content.get("images") or [],
-    )
+    shown = _tool_result(result) if result is not None else None
     tool_input = call.content.get("input", {})
     return tool_view(call.tool_name, tool_input, shown, max_bytes=max_bytes)
+
+
+def _tool_result(row: Message) -> ToolResult:
+    return ToolResult(
+        text=row.text,
+        is_error=row.is_error,
+        structured=row.content.get("structured"),
+        images=row.content.get("images") or [],
+    )

@@ -2,18 +2,74 @@
 
 from __future__ import annotations
 
-from typing import Any
+from uuid import UUID
 
-from django.http import HttpRequest, HttpResponse
+from django.contrib import messages as flash
+from django.http import Http404, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_GET, require_POST
+
+from agents.domain import messages
+from agents.domain.queries.sessions import load_page
+from agents.domain.queries.transcript import load_message
+from agents.models import AgentSession, Message
+from agents.web.forms.messages import MessageForm
+from agents.web.http import HtmxRequest, apply_form, respond, wants_fragment
+
+from .sessions import find_operable, find_session, render_session
 
 
-def message_send(request: HttpRequest, **kwargs: Any) -> HttpResponse:
-    return HttpResponse("soon")
+@require_POST
+def message_send(request: HtmxRequest, session_id: UUID) -> HttpResponse:
+    session = find_operable(request, session_id)
+    form = MessageForm(request.POST)
+    sent = apply_form(form, lambda: _send(request, session, form))
+    if not wants_fragment(request):
+        if sent is None:
+            return render_session(request, session, status=422, composer_form=form)
+        return redirect("session_detail", session_id)
+    if sent is None:
+        refused = {"form": form}
+        return render(request, "agents/messages/_errors.html", refused, status=422)
+    session.refresh_from_db()
+    context = {"page": load_page(session, request.user), "form": MessageForm()}
+    return render(request, "agents/messages/_sent.html", context)
 
 
-def message_show(request: HttpRequest, **kwargs: Any) -> HttpResponse:
-    return HttpResponse("soon")
+def _send(request: HtmxRequest, session: AgentSession, form: MessageForm) -> Message:
+    """Send once; changed words under an id that was used are a message of their own."""
+    text = form.cleaned_data["text"]
+    client_message_id = form.cleaned_data["client_message_id"]
+    sent = messages.send_message(
+        session, author=request.user, text=text, client_message_id=client_message_id
+    )
+    if sent.text == messages.clean_prompt(text):
+        return sent
+    return messages.send_message(session, author=request.user, text=text)
 
 
-def message_remove(request: HttpRequest, **kwargs: Any) -> HttpResponse:
-    return HttpResponse("soon")
+@require_GET
+def message_show(request: HtmxRequest, message_id: UUID) -> HttpResponse:
+    item = load_message(request.user, message_id)
+    if item is None:
+        raise Http404
+    return respond(
+        request,
+        "agents/messages/show.html",
+        item.template,
+        {"item": item, "session": item.message.session},
+    )
+
+
+@require_POST
+def message_remove(request: HtmxRequest, message_id: UUID) -> HttpResponse:
+    visible = Message.objects.visible_to(request.user).exclude(queued_at=None)
+    message = get_object_or_404(visible, pk=message_id)
+    session = find_operable(request, message.session_id)
+    was_removed = messages.remove_queued_message(message)
+    if not wants_fragment(request):
+        if not was_removed:
+            flash.warning(request, "It was delivered already.")
+        return redirect("session_detail", session.pk)
+    page = load_page(find_session(request, session.pk), request.user)
+    return render(request, "agents/messages/_queue.html", {"page": page})

@@ -3,45 +3,218 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
-from django.http import HttpRequest, HttpResponse
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.http import Http404, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-
-def session_list(request: HttpRequest, **kwargs: Any) -> HttpResponse:
-    return HttpResponse("soon")
-
-
-def session_new(request: HttpRequest, **kwargs: Any) -> HttpResponse:
-    return HttpResponse("soon")
-
-
-def session_detail(request: HttpRequest, **kwargs: Any) -> HttpResponse:
-    return HttpResponse("soon")
-
-
-def session_older(request: HttpRequest, **kwargs: Any) -> HttpResponse:
-    return HttpResponse("soon")
-
-
-def session_stop(request: HttpRequest, **kwargs: Any) -> HttpResponse:
-    return HttpResponse("soon")
-
-
-def session_retry(request: HttpRequest, **kwargs: Any) -> HttpResponse:
-    return HttpResponse("soon")
-
-
-def session_continue(request: HttpRequest, **kwargs: Any) -> HttpResponse:
-    return HttpResponse("soon")
-
-
-def session_rename(request: HttpRequest, **kwargs: Any) -> HttpResponse:
-    return HttpResponse("soon")
+from agents.domain import runs, sessions
+from agents.domain.providers import default_provider
+from agents.domain.queries.sessions import (
+    LIST_PAGE_SIZE,
+    SessionGroups,
+    load_groups,
+    load_page,
+    resting_sessions,
+)
+from agents.domain.queries.transcript import load_transcript
+from agents.errors import NotAllowedError
+from agents.models import AgentSession
+from agents.models.providers import ProviderKind
+from agents.web.forms.messages import MessageForm
+from agents.web.forms.sessions import NewAgentForm, RenameForm, SessionSettingsForm
+from agents.web.http import (
+    HtmxRequest,
+    apply_form,
+    htmx_redirect,
+    respond,
+    wants_fragment,
+)
 
 
-def session_settings(request: HttpRequest, **kwargs: Any) -> HttpResponse:
-    return HttpResponse("soon")
+@require_GET
+def session_list(request: HtmxRequest) -> HttpResponse:
+    pages = Paginator(resting_sessions(request.user), LIST_PAGE_SIZE)
+    page = pages.get_page(request.GET.get("page"))
+    is_first = page.number == 1
+    groups = (
+        load_groups(request.user)
+        if is_first
+        else SessionGroups(running=[], pinned=[], recent=list(page))
+    )
+    context = {"groups": groups, "page_obj": page, "is_live": is_first}
+    return render(request, "agents/sessions/list.html", context)
 
 
-def session_close(request: HttpRequest, **kwargs: Any) -> HttpResponse:
-    return HttpResponse("soon")
+@require_http_methods(["GET", "POST"])
+def session_new(request: HtmxRequest) -> HttpResponse:
+    if not request.user.may_start_agents:
+        raise NotAllowedError("Viewers can look at agents, but not start them.")
+    data = request.POST if request.method == "POST" else None
+    form = NewAgentForm(data, user=request.user)
+    if data is not None:
+        launched = apply_form(
+            form, lambda: sessions.launch_agent(request.user, form.to_config())
+        )
+        if launched is not None:
+            return htmx_redirect(request, _address(launched))
+    scripted = default_provider(request.user).kind == ProviderKind.DEMO
+    return respond(
+        request,
+        "agents/sessions/new.html",
+        "agents/sessions/_new_form.html",
+        {"form": form, "is_scripted": scripted},
+        status=422 if form.errors else 200,
+    )
+
+
+@require_GET
+def session_detail(request: HtmxRequest, session_id: UUID) -> HttpResponse:
+    return render_session(request, find_session(request, session_id))
+
+
+@require_GET
+def session_older(request: HtmxRequest, session_id: UUID) -> HttpResponse:
+    """The page of the transcript before `?before=<seq>`."""
+    session = find_session(request, session_id)
+    before = _number(request.GET.get("before"))
+    if not wants_fragment(request):
+        return render_session(request, session, before_seq=before)
+    context = {
+        "session": session,
+        "transcript": load_transcript(session, request.user, before_seq=before),
+    }
+    return render(request, "agents/sessions/_items.html", context)
+
+
+@require_POST
+def session_stop(request: HtmxRequest, session_id: UUID) -> HttpResponse:
+    session = find_operable(request, session_id)
+    runs.stop_agent(session)
+    return _respond_with(request, session, "actions", "tail", "status")
+
+
+@require_POST
+def session_retry(request: HtmxRequest, session_id: UUID) -> HttpResponse:
+    session = find_operable(request, session_id)
+    runs.retry_last_run(session)
+    return _respond_with(request, session, "tail", "actions", "status")
+
+
+@require_POST
+def session_continue(request: HtmxRequest, session_id: UUID) -> HttpResponse:
+    session = find_operable(request, session_id)
+    runs.continue_session(session)
+    return _respond_with(request, session, "tail", "actions", "status")
+
+
+@require_POST
+def session_rename(request: HtmxRequest, session_id: UUID) -> HttpResponse:
+    session = find_operable(request, session_id)
+    form = RenameForm(request.POST)
+    apply_form(
+        form, lambda: sessions.rename_session(session, form.cleaned_data["name"])
+    )
+    if form.is_valid():
+        return _respond_with(request, session, "title")
+    if not wants_fragment(request):
+        return render_session(request, session, status=422, title_form=form)
+    context = {"page": load_page(session, request.user), "form": form}
+    return render(request, "agents/sessions/_title.html", context, status=422)
+
+
+@require_POST
+def session_settings(request: HtmxRequest, session_id: UUID) -> HttpResponse:
+    session = find_operable(request, session_id)
+    form = SessionSettingsForm(request.POST, session=session, user=request.user)
+    if form.is_valid():
+        apply_form(
+            form,
+            lambda: sessions.update_session(session, request.user, **form.cleaned_data),
+        )
+    status = 200 if form.is_valid() else 422
+    if wants_fragment(request):
+        page = load_page(_fresh(session), request.user)
+        context = {"page": page, "form": form, "is_saved": form.is_valid()}
+        return render(
+            request, "agents/sessions/_settings_saved.html", context, status=status
+        )
+    if form.is_valid():
+        messages.success(request, "The settings are saved.")
+        return redirect(_address(session))
+    return render_session(request, session, status=422, settings_form=form)
+
+
+@require_POST
+def session_close(request: HtmxRequest, session_id: UUID) -> HttpResponse:
+    session = find_operable(request, session_id)
+    sessions.close_session(session, request.user)
+    messages.success(request, f"{session.name} is closed. A new message reopens it.")
+    return htmx_redirect(request, "/")
+
+
+def find_session(request: HtmxRequest, session_id: UUID) -> AgentSession:
+    """A session that this person may see; to all others it doesn't exist."""
+    visible = AgentSession.objects.visible_to(request.user)
+    return get_object_or_404(visible.select_related("owner", "provider"), pk=session_id)
+
+
+def find_operable(request: HtmxRequest, session_id: UUID) -> AgentSession:
+    """Raises: Http404 to strangers, NotAllowedError to those who may only look."""
+    session = find_session(request, session_id)
+    operable = AgentSession.objects.operable_by(request.user)
+    if not operable.filter(pk=session.pk).exists():
+        raise NotAllowedError("You may look at this session, but not change it.")
+    return session
+
+
+def render_session(
+    request: HtmxRequest,
+    session: AgentSession,
+    *,
+    status: int = 200,
+    before_seq: int | None = None,
+    **forms: Any,
+) -> HttpResponse:
+    """The whole page; `forms` holds those that were sent and refused."""
+    user = request.user
+    context = {
+        "session": session,
+        "page": load_page(session, user),
+        "transcript": load_transcript(session, user, before_seq=before_seq),
+        "is_live": before_seq is None,
+        "composer_form": MessageForm(),
+        "settings_form": SessionSettingsForm(session=session, user=user),
+        **forms,
+    }
+    return render(request, "agents/sessions/detail.html", context, status=status)
+
+
+def _respond_with(
+    request: HtmxRequest, session: AgentSession, *parts: str
+) -> HttpResponse:
+    """For htmx the first part, and the others by their ids; else the page again."""
+    if not wants_fragment(request):
+        return redirect(_address(session))
+    page = load_page(_fresh(session), request.user)
+    return render(
+        request, "agents/sessions/_parts.html", {"page": page, "parts": parts}
+    )
+
+
+def _fresh(session: AgentSession) -> AgentSession:
+    session.refresh_from_db()
+    return session
+
+
+def _address(session: AgentSession) -> str:
+    return f"/sessions/{session.pk}/"
+
+
+def _number(value: str | None) -> int:
+    if value is None or not value.isdecimal() or len(value) > 18:
+        raise Http404
+    return int(value)

@@ -1,0 +1,50 @@
+"""Who may have a socket and keep it: signed in, active, allowed to see the page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from importlib import import_module
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.auth import HASH_SESSION_KEY
+from django.utils.crypto import constant_time_compare
+
+from agents.models import AgentSession, User
+
+
+class CloseCode(IntEnum):
+    """44xx tells the browser not to come back; 1012 would ask it to."""
+
+    NOT_SIGNED_IN = 4401
+    NO_LONGER_ALLOWED = 4403
+    NOT_FOUND = 4404
+
+
+def current_user(scope: Mapping[str, Any]) -> User | None:
+    """The socket's user as the database knows them now, or None.
+
+    None after signing out, a changed password, or once the account is off.
+    """
+    claimed = scope.get("user")
+    if claimed is None or not claimed.is_authenticated:
+        return None
+    user = User.objects.filter(pk=claimed.pk, is_active=True).first()
+    return user if user is not None and _is_signed_in(user, scope) else None
+
+
+def _is_signed_in(user: User, scope: Mapping[str, Any]) -> bool:
+    session = scope.get("session")
+    if session is None:  # no cookie brought this socket here, so none can end
+        return True
+    engine = import_module(settings.SESSION_ENGINE)
+    # A store of its own: the scope's keeps what it read when the socket opened.
+    stored = engine.SessionStore(session.session_key).get(HASH_SESSION_KEY, "")
+    return constant_time_compare(stored, user.get_session_auth_hash())
+
+
+def may_see(user: User, session_id: UUID) -> bool:
+    visible = AgentSession.objects.visible_to(user).filter(pk=session_id)
+    return visible.exists()

@@ -1,0 +1,17 @@
+"""The composer."""
+
+from __future__ import annotations
+
+import uuid
+
+from django import forms
+
+from .fields import CleanTextField
+
+
+class MessageForm(forms.Form):
+    text = CleanTextField(
+        label="Message", error_messages={"required": "Write a message first."}
+    )
+    # Sent twice (a double click, a lost answer), the same id makes one message.
+    client_message_id = forms.UUIDField(required=False, initial=uuid.uuid4)

@@ -1,0 +1,149 @@
+"""What "New agent" asks, and what a person may change about a session."""
+
+from __future__ import annotations
+
+import uuid
+from decimal import Decimal
+from typing import Any
+
+from django import forms
+
+from agents.domain.accounts import preferences_of
+from agents.domain.sessions import LaunchConfig
+from agents.models import AgentSession, ListedFolder, Mode, Provider, User
+from agents.models.providers import ProviderKind
+from agents.models.sessions import Network
+from agents.models.users import Effort
+from agents.policy.modes import SecurityMode
+
+from .fields import CleanTextField
+from .people import security_mode_choices
+
+
+class NewAgentForm(forms.Form):
+    """Everything but the task is folded away and starts from the preferences."""
+
+    task = CleanTextField(
+        label="Task",
+        widget=forms.Textarea(
+            attrs={
+                "rows": 6,
+                "autofocus": True,
+                "placeholder": "What should the agent do?",
+                "data-shortcut-focus": "/",
+            }
+        ),
+        error_messages={"required": "Say what the agent should do."},
+    )
+    client_message_id = forms.UUIDField(
+        required=False,
+        initial=uuid.uuid4,
+        widget=forms.HiddenInput(attrs={"data-fresh-id": True}),
+    )
+    name = CleanTextField(
+        required=False, max_length=60, help_text="Empty: the beginning of the task."
+    )
+    mode = forms.ChoiceField()
+    model = CleanTextField(
+        required=False, max_length=200, help_text="Empty: your default."
+    )
+    provider = forms.ModelChoiceField(
+        queryset=Provider.objects.none(), required=False, empty_label="The default"
+    )
+    effort = forms.ChoiceField(choices=Effort.choices)
+    security_mode = forms.ChoiceField(label="Security mode")
+    network = forms.ChoiceField(choices=Network.choices)
+    folder = forms.ModelChoiceField(
+        queryset=ListedFolder.objects.none(),
+        required=False,
+        empty_label="A fresh workspace",
+    )
+    max_steps = forms.IntegerField(
+        label="Step limit", required=False, min_value=1, max_value=200
+    )
+    budget_usd = forms.DecimalField(
+        label="Budget in US dollars",
+        required=False,
+        min_value=Decimal("0.01"),
+        max_value=Decimal(100_000),
+        decimal_places=2,
+    )
+    system_prompt = CleanTextField(
+        label="System prompt",
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 3}),
+        help_text="Added to what the agent is told.",
+    )
+
+    def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        preferences = preferences_of(user)
+        self._offer(user)
+        ceiling = SecurityMode(user.security_ceiling)
+        wanted = SecurityMode(preferences.default_security_mode)
+        self.initial = {
+            "mode": preferences.default_mode,
+            "effort": preferences.default_effort,
+            "security_mode": wanted.capped_by(ceiling).value,
+            "folder": preferences.default_folder_id,
+            "network": Network.NONE,
+            **self.initial,
+        }
+
+    def _offer(self, user: User) -> None:
+        _choose(self, "mode", _modes(user))
+        _choose(self, "security_mode", security_mode_choices(user.security_ceiling))
+        provider, folder = self.fields["provider"], self.fields["folder"]
+        assert isinstance(provider, forms.ModelChoiceField)
+        assert isinstance(folder, forms.ModelChoiceField)
+        usable = Provider.objects.visible_to(user).filter(is_enabled=True)
+        provider.queryset = usable.exclude(kind=ProviderKind.DEMO)
+        folder.queryset = ListedFolder.objects.all()
+
+    @property
+    def has_folded_errors(self) -> bool:
+        return bool(set(self.errors) - {"task", "__all__"})
+
+    def to_config(self) -> LaunchConfig:
+        data = dict(self.cleaned_data)
+        budget: Decimal | None = data.pop("budget_usd")
+        micros = None if budget is None else int(budget * 1_000_000)
+        return LaunchConfig(**data, max_budget_usd_micros=micros)
+
+
+class SessionSettingsForm(forms.Form):
+    mode = forms.ChoiceField()
+    security_mode = forms.ChoiceField(label="Security mode")
+    network = forms.ChoiceField(choices=Network.choices)
+    model = CleanTextField(
+        required=False, max_length=200, help_text="Empty: the owner’s default."
+    )
+    effort = forms.ChoiceField(choices=Effort.choices)
+    system_prompt = CleanTextField(
+        label="System prompt",
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 4}),
+    )
+    pinned = forms.BooleanField(required=False, label="Pin to the sidebar")
+
+    def __init__(
+        self, *args: Any, session: AgentSession, user: User, **kwargs: Any
+    ) -> None:
+        super().__init__(*args, **{"auto_id": "settings-%s", **kwargs})
+        _choose(self, "mode", _modes(session.owner))
+        _choose(self, "security_mode", security_mode_choices(user.security_ceiling))
+        self.initial = {name: getattr(session, name) for name in self.fields}
+
+
+class RenameForm(forms.Form):
+    name = CleanTextField(max_length=200)
+
+
+def _modes(user: User) -> list[tuple[str, str]]:
+    return list(Mode.objects.visible_to(user).values_list("slug", "name"))
+
+
+def _choose(form: forms.Form, name: str, choices: list[tuple[str, str]]) -> None:
+    field = form.fields[name]
+    assert isinstance(field, forms.ChoiceField)
+    field.choices = choices
