@@ -6,6 +6,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -13,14 +14,15 @@ from django.db import transaction
 from django.utils import timezone
 
 from agents.conf import conf
-from agents.errors import AlreadyDecidedError
+from agents.errors import AlreadyDecidedError, InvalidInputError
 from agents.events.bus import publish_on_commit
 from agents.events.vocabulary import ApprovalRequested
 from agents.models import ApprovalRequest, PermissionRule, Run, User
 from agents.models.approvals import ApprovalKind, ApprovalScope, ApprovalStatus
 from agents.models.rules import RuleEffect, RuleScope
 from agents.policy.decision import ToolCall
-from agents.policy.rules import suggest_rule
+from agents.policy.paths import Place
+from agents.policy.rules import Rule, suggest_rule
 from agents.rendering.text import clean_json, clean_text
 
 from . import audit, runs, schemas, settling
@@ -109,6 +111,7 @@ def decide_approval(
         InvalidInputError: the edited input is not what the tool takes.
     """
     updated_input = _checked_input(approval, decision)
+    rule = _suggested_rule(approval, decision)
     with transaction.atomic():
         lock_session(approval.session_id)
         status = (
@@ -131,7 +134,8 @@ def decide_approval(
         approval.refresh_from_db()
         if not won:
             raise AlreadyDecidedError(describe_outcome(approval))
-        _keep_rule(approval, user)
+        if rule is not None:
+            _keep_rule(approval, user, rule)
         audit.record(
             "approval.decided",
             actor=user,
@@ -169,26 +173,41 @@ def describe_outcome(approval: ApprovalRequest) -> str:
     return f"{approval.decided_by.get_username()} {verb} this request already."
 
 
-def _keep_rule(approval: ApprovalRequest, user: User) -> None:
-    """ "For this session" and "always" leave a visible, revocable rule."""
-    if (
-        approval.scope == ApprovalScope.ONCE
-        or approval.status != ApprovalStatus.APPROVED
-    ):
-        return
+def _suggested_rule(approval: ApprovalRequest, decision: Decision) -> Rule | None:
+    """The rule that "for this session" and "always" stand for.
+
+    Raises: InvalidInputError when no rule could be as narrow as this call.
+    """
+    if decision.scope == ApprovalScope.ONCE or not decision.is_approved:
+        return None
+    rule = preview_rule(approval)
+    if rule is None:
+        raise InvalidInputError(
+            "There is no safe standing rule for this call; approve it once instead.",
+            field="decision",
+        )
+    return rule
+
+
+def preview_rule(approval: ApprovalRequest) -> Rule | None:
+    """What "Always allow" would allow from now on; None where nothing is safe."""
     call = ToolCall(approval.tool_name, approval.tool_input)
-    suggestion = suggest_rule(call)
+    return suggest_rule(call, Place(Path(approval.session.cwd), None))
+
+
+def _keep_rule(approval: ApprovalRequest, user: User, rule: Rule) -> None:
+    """Leave the rule where people can see and revoke it."""
     is_session = approval.scope == ApprovalScope.SESSION
-    rule = PermissionRule.objects.create(
+    kept = PermissionRule.objects.create(
         owner=user,
         scope=RuleScope.SESSION if is_session else RuleScope.USER,
         session=approval.session if is_session else None,
-        tool=suggestion.tool,
-        matcher=suggestion.matcher,
+        tool=rule.tool,
+        matcher=rule.matcher,
         effect=RuleEffect.ALLOW,
         created_from=approval,
     )
-    audit.record("rule.created", actor=user, target=rule, rule=str(rule))
+    audit.record("rule.created", actor=user, target=kept, rule=str(kept))
 
 
 def consume(approval_id: UUID) -> bool:

@@ -17,7 +17,7 @@ from agents.conf import conf, data_dir
 from agents.models import AgentSession, PermissionRule
 from agents.policy.decision import PolicyContext
 from agents.policy.modes import Effect, SecurityMode
-from agents.policy.rules import Rule
+from agents.policy.rules import Rule, RuleScope
 from agents.policy.tools import ToolClass, get_all_tool_names
 
 from .accounts import preferences_of
@@ -76,7 +76,7 @@ def _rules(session: AgentSession) -> list[Rule]:
             tool=rule.tool,
             matcher=rule.matcher,
             effect=Effect(rule.effect),
-            scope=rule.scope,
+            scope=RuleScope(rule.scope),
         )
         for rule in PermissionRule.objects.applying_to(session)
     ]

@@ -61,7 +61,7 @@ def publish_on_commit(event: Event) -> int:
         "wire": event.wire,
         "data": event.data(),
     }
-    transaction.on_commit(lambda: ring(session_group(event.session_id), message))
+    ring_on_commit(session_group(event.session_id), message)
     if event.is_slim:
         _ring_people_on_commit(event)
     return seq
@@ -84,7 +84,7 @@ def _ring_people_on_commit(event: Event) -> None:
         "wire": event.wire,
     }
     for user_id in _people_of(event.session_id):
-        transaction.on_commit(lambda who=user_id: ring(user_group(who), message))
+        ring_on_commit(user_group(user_id), message)
 
 
 def _people_of(session_id: UUID) -> list[UUID]:

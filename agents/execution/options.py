@@ -14,7 +14,12 @@ from typing import Any, cast
 from uuid import UUID
 
 from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
-from claude_agent_sdk.types import EffortLevel, HookCallback, SystemPromptPreset
+from claude_agent_sdk.types import (
+    EffortLevel,
+    HookCallback,
+    SessionStore,
+    SystemPromptPreset,
+)
 
 from agents.conf import conf
 from agents.domain.permissions import offered_tools
@@ -102,7 +107,7 @@ def build_agent_options(
         stderr=on_stderr,
         # The jail confines the file tools by what it mounts; without it the CLI must.
         extra_args={} if jailed else {"restricted": None},
-        session_store=DjangoTranscriptStore(),
+        session_store=cast(SessionStore, DjangoTranscriptStore()),
         session_store_flush="eager",
         **_conversation(setup, start),
     )

@@ -17,6 +17,7 @@ from uuid import UUID, uuid4
 from agents.conf import conf
 from agents.domain import approvals, runs
 from agents.domain.queries.queue import waiting_runs
+from agents.errors import LeaseLostError
 from agents.events.bus import control_group, listen
 from agents.gateway.server import Gateway
 from agents.models import Run
@@ -174,7 +175,7 @@ class Supervisor:
     async def _renew(self, turn: Turn) -> None:
         try:
             stop_requested_at = await in_database(runs.extend_lease, turn.run)
-        except runs.LeaseLostError:
+        except LeaseLostError:
             turn.stop("lease")
             return
         if stop_requested_at is not None:

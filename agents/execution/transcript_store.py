@@ -11,7 +11,7 @@ from typing import Any, cast
 from uuid import UUID
 
 from claude_agent_sdk import SessionKey, SessionListSubkeysKey, SessionStoreEntry
-from claude_agent_sdk.types import SessionStore, SessionStoreListEntry
+from claude_agent_sdk.types import SessionStoreListEntry
 from django.db.models import Max
 
 from agents.models import TranscriptEntry
@@ -19,7 +19,9 @@ from agents.models import TranscriptEntry
 from .database import in_database
 
 
-class DjangoTranscriptStore(SessionStore):
+class DjangoTranscriptStore:
+    """Duck-typed on purpose: the SDK takes a method that is missing as "not offered"."""
+
     async def append(self, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
         await in_database(_append, key, entries)
 

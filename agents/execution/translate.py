@@ -179,7 +179,13 @@ class Translator:
             known = {"model": message.model, "sdk_uuid": _uuid(message.uuid)}
         elif self.turn.model_actual:
             known = {"model": self.turn.model_actual}
-        await in_database(blocks.finish_stream, message_id, text=text, **known)
+        await in_database(
+            blocks.finish_stream,
+            message_id,
+            text=text,
+            is_interrupted=self.turn.stopping.is_set(),
+            **known,
+        )
 
     async def _call(self, message: AssistantMessage, block: ToolUseBlock) -> None:
         row = await in_database(

@@ -13,6 +13,7 @@ import signal
 from collections.abc import Callable
 from typing import Any
 
+from channels.routing import get_default_application
 from daphne.endpoints import build_endpoint_description_strings
 from daphne.server import Server
 from django.utils import autoreload
@@ -41,15 +42,13 @@ class _Serving:
         *,
         is_reloading: bool,
     ) -> None:
-        from openswarm.asgi import application  # needs Django to be set up
-
         self._host = host
         self._port = port
         self._on_listening = on_listening
         self._is_reloading = is_reloading
         self.has_failed = False
         self.server = Server(
-            application=application,
+            application=get_default_application(),
             endpoints=build_endpoint_description_strings(host=host, port=port),
             signal_handlers=False,
             application_close_timeout=CLOSE_SECONDS,

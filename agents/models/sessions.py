@@ -45,14 +45,14 @@ class Network(models.TextChoices):
 class AgentSessionQuerySet(models.QuerySet["AgentSession"]):
     def visible_to(self, user: User) -> AgentSessionQuerySet:
         """The person's own sessions and those shared with them."""
-        return self.filter(Q(owner=user) | Q(pk__in=_shared_with(user)))
+        return self.filter(Q(owner=user) | Q(pk__in=user.shares.values("session_id")))
 
     def operable_by(self, user: User) -> AgentSessionQuerySet:
         """Where the person may send, stop and decide."""
         if not user.may_start_agents:
             return self.none()
-        shared = _shared_with(user).filter(right=ShareRight.OPERATE)
-        return self.filter(Q(owner=user) | Q(pk__in=shared))
+        shared = user.shares.filter(right=ShareRight.OPERATE)
+        return self.filter(Q(owner=user) | Q(pk__in=shared.values("session_id")))
 
     def recent_first(self) -> AgentSessionQuerySet:
         return self.order_by(F("updated_at").desc())
@@ -61,12 +61,6 @@ class AgentSessionQuerySet(models.QuerySet["AgentSession"]):
 class ShareRight(models.TextChoices):
     VIEW = "view", "May look"
     OPERATE = "operate", "May send and decide"
-
-
-def _shared_with(user: User) -> models.QuerySet[models.Model]:
-    from .shares import Share  # shares point at sessions
-
-    return Share.objects.filter(user=user).values("session_id")
 
 
 class AgentSession(PublicIdModel):

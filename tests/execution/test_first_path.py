@@ -87,7 +87,7 @@ async def test_an_edited_input_is_what_runs(
 async def test_stop_keeps_the_partial_text_and_ends_every_process(
     engine: Engine, alice: User
 ) -> None:
-    chat = await Chat.launch(alice, "count to 5000")
+    chat = await Chat.launch(alice, "demo: stream 2000 words at 40/s")
     partial = await until(
         lambda: (
             chat.session.messages.filter(role=MessageRole.ASSISTANT, is_streaming=True)
