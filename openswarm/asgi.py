@@ -24,7 +24,7 @@ application = ProtocolTypeRouter(
         "http": http_application,
         "websocket": AllowedHostsOriginValidator(
             AuthMiddlewareStack(
-                URLRouter(websocket_urlpatterns)  # type: ignore[arg-type]  stubs lag
+                URLRouter(websocket_urlpatterns)  # type: ignore[arg-type]  # the stubs lag
             )
         ),
     }

@@ -78,15 +78,11 @@ MIDDLEWARE = [
 ROOT_URLCONF = "openswarm.urls"
 ASGI_APPLICATION = "openswarm.asgi.application"
 
-_LOADERS = [
-    (
-        "template_partials.loader.Loader",
-        [
-            "django.template.loaders.filesystem.Loader",
-            "django.template.loaders.app_directories.Loader",
-        ],
-    )
+_FILES = [
+    "django.template.loaders.filesystem.Loader",
+    "django.template.loaders.app_directories.Loader",
 ]
+_CACHED = _FILES if DEBUG else [("django.template.loaders.cached.Loader", _FILES)]
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
@@ -98,9 +94,8 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "agents.web.context.shell",
             ],
-            "loaders": _LOADERS
-            if DEBUG
-            else [("django.template.loaders.cached.Loader", _LOADERS)],
+            # Outermost: the cache knows nothing of "template.html#partial".
+            "loaders": [("template_partials.loader.Loader", _CACHED)],
         },
     }
 ]

@@ -1,6 +1,6 @@
 """A little DOM for tests: parse a page, find by id, apply frames as htmx does.
 
-Only what the frames use: replace by id, and append to a list or a text.
+Only what the frames use: replace by id, append to a list or a text, insert before.
 """
 
 from __future__ import annotations
@@ -138,5 +138,8 @@ def apply_frame(page: Node, frame: str) -> list[str]:
             target = page.find(target_id)
             siblings = page.parent_of(target).children
             index = next(i for i, child in enumerate(siblings) if child is target)
-            siblings[index] = root
+            if style == "beforebegin":
+                siblings[index:index] = root.children
+            else:
+                siblings[index] = root
     return missing

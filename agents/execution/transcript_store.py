@@ -20,7 +20,7 @@ from .database import in_database
 
 
 class DjangoTranscriptStore:
-    """Duck-typed on purpose: the SDK takes a method that is missing as "not offered"."""
+    """Duck-typed: the SDK takes a method that is missing as "not offered"."""
 
     async def append(self, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
         await in_database(_append, key, entries)

@@ -101,11 +101,7 @@ def event_frame(page: LivePage, wire: str, data: dict[str, Any]) -> str:
 
 def delta_frame(message_id: UUID, text: str) -> str:
     """Append streamed text; the wrapper is dropped, whitespace is kept."""
-    return format_html(
-        '<div hx-swap-oob="beforeend:#{}">{}</div>',
-        text_id(message_id),
-        reveal_invisible(text, in_prose=True),
-    )
+    return _append(text_id(message_id), reveal_invisible(text, in_prose=True))
 
 
 def home_snapshot(page: HomePage) -> str:
@@ -200,17 +196,25 @@ def _part(context: SessionPage, name: str) -> str:
 
 
 def _put(page: LivePage, session: AgentSession, item: Item | None) -> list[str]:
-    """Replace the item where the page has it, else append it."""
+    """Replace the item where the page has it, else insert it in its place."""
     if item is None:
         return []
     html = render_to_string(item.template, {"item": item})
-    is_there = page.has(item)
+    is_there, following = page.has(item), page.following(item)
     page.remember(item)
-    return [html if is_there else _append(dom_id("session", session.pk, "items"), html)]
+    if is_there:
+        return [html]
+    if following is None:
+        return [_append(dom_id("session", session.pk, "items"), html)]
+    return [_wrap("beforebegin", following.element_id, html)]
 
 
 def _append(list_id: str, html: SafeString) -> SafeString:
-    return format_html('<div hx-swap-oob="beforeend:#{}">{}</div>', list_id, html)
+    return _wrap("beforeend", list_id, html)
+
+
+def _wrap(where: str, element_id: str, html: SafeString) -> SafeString:
+    return format_html('<div hx-swap-oob="{}:#{}">{}</div>', where, element_id, html)
 
 
 def _changed(*names: str) -> Frame:

@@ -27,6 +27,7 @@ _LANGUAGE: Final = Language(tree_sitter_bash.language())
 
 MAX_COMMAND_CHARS: Final = 100_000
 _MAX_SCRIPT_DEPTH: Final = 8  # bash -c "bash -c …"
+_MAX_PARTS: Final = 1000
 
 _HARMLESS_TARGETS: Final = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr"})
 _NETWORK_TARGET: Final = re.compile(r"/dev/(tcp|udp)/")
@@ -35,6 +36,12 @@ _HARMLESS_VARIABLE: Final = re.compile(r"(LANG|LC_[A-Z]+|TZ|NO_COLOR|FORCE_COLOR
 _LOOP_VARIABLE: Final = re.compile(r"[a-z_][a-z0-9_]*")
 _BACKTICKS: Final = re.compile(r"`((?:[^`\\]|\\.)*)`", re.DOTALL)
 
+_RESERVED: Final = frozenset(
+    {
+        *("!", "{", "}", "if", "then", "elif", "else", "fi", "for", "while", "until"),
+        *("do", "done", "case", "esac", "in", "select", "function", "[[", "]]"),
+    }
+)
 _PLAIN_STRUCTURE: Final = frozenset(
     {
         "program",
@@ -246,6 +253,7 @@ class _Reader:
             self.visit(body)
 
     def visit_assignment(self, node: Node) -> None:
+        self.comparable = False
         self.doubts.append("It sets a variable.")
         self.visit_substitutions(node)
 
@@ -329,6 +337,9 @@ class _Reader:
                 words.extend(_trailing_words(child))
             elif child.type == "variable_assignment":
                 self.read_environment(child)
+            elif child.type == "subshell":  # time (…)
+                self.doubts.append(_uses("subshell"))
+                self.visit(child)
             elif child.is_named:
                 words.append(child)
             else:
@@ -373,10 +384,15 @@ class _Reader:
         """Note a command, then the commands that it runs in turn."""
         if not words:
             return
+        if len(self.parts) >= _MAX_PARTS:
+            raise _UnreadableError("The command runs too many commands to be read.")
         if nesting > _MAX_SCRIPT_DEPTH:
             raise _UnreadableError("The command hides commands in commands.")
         if not words[0].static:
             self.doubts.append("Which command runs is only known when it runs.")
+        if words[0].text in _RESERVED:  # the grammar takes `time { rm x; }` for words
+            self.doubts.append(_uses(words[0].text))
+            self.add_part(words[1:], nesting + 1)
         found = unwrap(words)
         part = Part(words, fed_by=self.fed_by, transparent=found.transparent)
         self.parts.append(part)

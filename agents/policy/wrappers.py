@@ -254,10 +254,9 @@ def _with_input_arguments(
 
 
 def _unwrap_find(words: Sequence[Word], found: Unwrapped) -> None:
-    for index, word in enumerate(words):
-        inner = tuple(_until_end(words[index + 1 :]))
-        if word.text in _EXEC_OPTIONS and inner:
-            found.commands.append(inner)
+    starts = [i for i, word in enumerate(words, 1) if word.text in _EXEC_OPTIONS]
+    inner = (tuple(_until_end(words[start:])) for start in starts)
+    found.commands.extend(filter(None, inner))
 
 
 def _until_end(words: Sequence[Word]) -> Iterator[Word]:

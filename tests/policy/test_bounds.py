@@ -203,6 +203,13 @@ def test_deep_nesting_is_shown_to_a_person():
     assert bash_effect("$(" * 500 + "ls" + ")" * 500) is Effect.ASK
 
 
+@pytest.mark.parametrize(
+    "text", ["ls; " * 5000, "find . " + "-exec find " * 3000, "sudo -u x " * 5000]
+)
+def test_a_flood_of_commands_is_shown_to_a_person(text):
+    assert bash_effect(text) is Effect.ASK
+
+
 def test_scripts_in_scripts_end_somewhere():
     assert bash_effect("eval " * 12 + "ls") is Effect.ASK
     assert bash_effect("sudo " * 12 + "ls") is Effect.ASK
