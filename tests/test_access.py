@@ -1,0 +1,322 @@
+"""A stranger gets 404 on every URL, and a close on every socket, of what isn't theirs.
+
+Generated over the URL resolver and the socket routes. A new route fails here until
+`TARGETS` says whose object it names, or one of the exemptions says why it names none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from uuid import UUID, uuid4
+
+import pytest
+from channels.routing import URLRouter
+from channels.testing import WebsocketCommunicator
+from django.contrib import admin
+from django.contrib.auth.models import AnonymousUser
+from django.urls import URLPattern, reverse
+
+from agents.domain import accounts, messages, providers, sessions
+from agents.domain.approvals import open_approval
+from agents.live.routing import websocket_urlpatterns
+from agents.models import (
+    AgentSession,
+    ApprovalRequest,
+    Invite,
+    Message,
+    Provider,
+    Run,
+    User,
+)
+from agents.models.providers import ProviderKind
+from agents.models.users import Role
+from agents.web.urls import urlpatterns
+
+from .people import browser, person
+
+SECRET = "the secret plan of alice"
+
+
+@dataclass
+class Estate:
+    """What belongs to alice."""
+
+    owner: User
+    session: AgentSession
+    message: Message
+    approval: ApprovalRequest
+    question: ApprovalRequest
+    provider: Provider
+    invite: Invite
+
+
+# Which object of alice's the route names, and what its form sends.
+TARGETS: dict[str, Callable[[Estate], UUID]] = {
+    "session_detail": lambda estate: estate.session.pk,
+    "session_older": lambda estate: estate.session.pk,
+    "session_stop": lambda estate: estate.session.pk,
+    "session_retry": lambda estate: estate.session.pk,
+    "session_continue": lambda estate: estate.session.pk,
+    "session_rename": lambda estate: estate.session.pk,
+    "session_settings": lambda estate: estate.session.pk,
+    "session_close": lambda estate: estate.session.pk,
+    "message_send": lambda estate: estate.session.pk,
+    "message_show": lambda estate: estate.message.pk,
+    "message_remove": lambda estate: estate.message.pk,
+    "approval_decide": lambda estate: estate.approval.pk,
+    "question_answer": lambda estate: estate.question.pk,
+    "provider_edit": lambda estate: estate.provider.pk,
+    "provider_delete": lambda estate: estate.provider.pk,
+    "provider_test": lambda estate: estate.provider.pk,
+    "invite_revoke": lambda estate: estate.invite.pk,
+    "person_edit": lambda estate: estate.owner.pk,
+}
+# Without an object in the address, and only for owners.
+FOR_OWNERS = {"people_list", "invite_create", "styleguide"}
+# Without an object in the address: each person finds their own things there.
+OWN_PAGES = {
+    "session_list",
+    "session_new",
+    "approval_list",
+    "provider_list",
+    "provider_new",
+    "preferences",
+    "theme_set",
+    "password_change",
+    "logout",
+}
+# For people without an account; a wrong token is tested in web/test_accounts.py.
+PUBLIC = {"login": [], "setup": ["wrong"], "invite_accept": ["wrong"]}
+SOCKETS: dict[str, Callable[[Estate], UUID]] = {
+    "ws_session": lambda estate: estate.session.pk
+}
+OWN_SOCKETS = {"ws_home"}
+
+DATA: dict[str, dict[str, str]] = {
+    "session_older": {"before": "99"},
+    "session_rename": {"name": "New name"},
+    "session_settings": {"security_mode": "deny"},
+    "message_send": {"text": "Go on", "client_message_id": str(uuid4())},
+    "approval_decide": {"decision": "deny"},
+    "theme_set": {"theme": "dark"},
+}
+ROUTES: list[URLPattern] = list(urlpatterns)
+NAMES = [str(route.name) for route in ROUTES]
+
+
+@pytest.fixture
+def alice(db):
+    return person("alice", Role.OWNER)
+
+
+@pytest.fixture
+def charlie(db):
+    return person("charlie")
+
+
+@pytest.fixture
+def estate(alice):
+    return make_estate(alice)
+
+
+def make_estate(alice: User) -> Estate:
+    session = sessions.launch_agent(alice, sessions.LaunchConfig(task=SECRET))
+    run = Run.objects.get(session=session)
+    queued = messages.send_message(session, author=alice, text="And then?")
+    accounts.create_invite(alice, role=Role.MEMBER)
+    return Estate(
+        owner=alice,
+        session=session,
+        message=queued,
+        approval=open_approval(
+            run, tool_use_id="toolu_1", tool_name="Bash", tool_input={"command": "ls"}
+        ),
+        question=open_approval(
+            run, tool_use_id="toolu_2", tool_name="AskUserQuestion", tool_input={}
+        ),
+        provider=providers.save_provider(
+            Provider(
+                owner=alice,
+                name="Alice’s own",
+                kind=ProviderKind.GATEWAY,
+                base_url="http://127.0.0.1:9",
+            ),
+            alice,
+        ),
+        invite=Invite.objects.get(),
+    )
+
+
+def test_every_route_is_covered_or_says_why_not():
+    known = [*TARGETS, *FOR_OWNERS, *OWN_PAGES, *PUBLIC]
+
+    assert sorted(NAMES) == sorted(known)
+
+
+@pytest.mark.parametrize("method", ["get", "post"])
+@pytest.mark.parametrize("name", sorted(TARGETS))
+def test_a_stranger_finds_nothing_of_somebody_elses(
+    name, method, estate, charlie, request
+):
+    url = reverse(name, args=[TARGETS[name](estate)])
+    data = DATA.get(name)
+
+    foreign = getattr(browser(charlie), method)(url, data)
+    nobody = getattr(browser(), method)(url, data)
+    own = getattr(browser(estate.owner), method)(url, data)
+
+    assert own.status_code != 404, "the control: it is there for alice"
+    assert own.status_code < 500
+    if own.status_code == 405:
+        assert foreign.status_code in (404, 405)
+    else:
+        assert foreign.status_code == 404
+    assert SECRET not in foreign.text
+    assert nobody.status_code in (302, 404, 405)
+    if nobody.status_code == 302:
+        assert nobody["Location"].startswith(reverse("login"))
+
+
+@pytest.mark.parametrize("name", sorted(TARGETS))
+def test_each_route_answers_alice_in_some_way(name, estate):
+    url = reverse(name, args=[TARGETS[name](estate)])
+
+    answers = {
+        method: getattr(browser(estate.owner), method)(url, DATA.get(name)).status_code
+        for method in ("get", "post")
+    }
+
+    assert set(answers.values()) != {405}
+
+
+@pytest.mark.parametrize("name", sorted(FOR_OWNERS))
+def test_only_owners_find_the_owners_pages(name, estate, charlie):
+    url = reverse(name)
+    method = "post" if name == "invite_create" else "get"
+
+    foreign = getattr(browser(charlie), method)(url, {"role": "owner"})
+    own = getattr(browser(estate.owner), method)(url, {"role": "member"})
+
+    assert foreign.status_code == 404
+    assert own.status_code == 200
+
+
+@pytest.mark.parametrize("name", sorted(OWN_PAGES))
+def test_pages_for_everybody_show_nothing_of_others(name, estate, charlie):
+    theirs = browser(charlie).get(reverse(name))
+    nobody = browser().get(reverse(name))
+    own = browser(estate.owner).get(reverse(name))
+
+    assert theirs.status_code in (200, 405)
+    assert SECRET not in theirs.text
+    assert estate.provider.name not in theirs.text
+    assert own.status_code == theirs.status_code
+    assert nobody.status_code in (302, 405)
+
+
+def test_the_secret_stands_where_its_owner_looks(estate):
+    """The control of the test above: the same pages do show it to alice."""
+    client = browser(estate.owner)
+
+    assert SECRET in client.get(reverse("session_list")).text
+    assert estate.provider.name in client.get(reverse("provider_list")).text
+
+
+@pytest.mark.parametrize(("name", "args"), sorted(PUBLIC.items()))
+def test_public_pages_answer_nobody_without_a_redirect(name, args, estate):
+    response = browser().get(reverse(name, args=args))
+
+    assert response.status_code == (404 if args else 200)
+    assert SECRET not in response.text
+
+
+@pytest.mark.parametrize("name", sorted(NAMES))
+def test_every_view_names_its_methods(name, estate):
+    args = PUBLIC.get(name, [TARGETS[name](estate)] if name in TARGETS else [])
+
+    response = browser(estate.owner).generic("PROPFIND", reverse(name, args=args))
+
+    assert response.status_code == 405
+
+
+@pytest.mark.parametrize(
+    "model", sorted(admin.site._registry, key=lambda model: model.__name__)
+)
+def test_the_admin_is_not_there_for_members(model, estate, charlie):
+    path = f"admin:{model._meta.app_label}_{model._meta.model_name}"
+    urls = [reverse(f"{path}_changelist"), reverse(f"{path}_add")]
+    if found := model._default_manager.first():
+        urls.append(reverse(f"{path}_change", args=[found.pk]))
+
+    for url in urls:
+        assert browser(charlie).get(url).status_code == 404
+        assert browser(charlie).post(url).status_code == 404
+        assert browser(estate.owner).get(url).status_code in (200, 403)
+        assert browser().get(url).status_code == 302
+
+
+def test_the_count(capsys):
+    cases = 2 * len(TARGETS) + len(FOR_OWNERS) + len(OWN_PAGES) + len(PUBLIC)
+    with capsys.disabled():
+        print(  # noqa: T201  the count is what the gate's log should show
+            f"\n  access: {len(NAMES)} routes, {cases} cases, "
+            f"{len(admin.site._registry)} admin models, "
+            f"{len(SOCKETS) + len(OWN_SOCKETS)} sockets"
+        )
+
+    assert cases > len(NAMES)
+
+
+def test_every_socket_is_covered_or_says_why_not():
+    named = [str(route.name) for route in websocket_urlpatterns if route.name]
+
+    assert sorted(named) == sorted([*SOCKETS, *OWN_SOCKETS])
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("name", sorted(SOCKETS))
+async def test_a_strangers_socket_is_closed_without_a_word(name):
+    from channels.db import database_sync_to_async
+
+    alice = await database_sync_to_async(person)("alice", Role.OWNER)
+    charlie = await database_sync_to_async(person)("charlie")
+    estate = await database_sync_to_async(make_estate)(alice)
+    path = socket_path(name, SOCKETS[name](estate))
+
+    assert await first_word(path, charlie) == "websocket.close"
+    assert await first_word(path, AnonymousUser()) == "websocket.close"
+    assert await first_word(path, alice) == "websocket.send", "the control"
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("name", sorted(OWN_SOCKETS))
+async def test_nobody_gets_a_socket_without_signing_in(name):
+    from channels.db import database_sync_to_async
+
+    alice = await database_sync_to_async(person)("alice", Role.OWNER)
+
+    assert await first_word(socket_path(name), AnonymousUser()) == "websocket.close"
+    assert await first_word(socket_path(name), alice) == "websocket.send", "the control"
+
+
+def socket_path(name: str, object_id: UUID | None = None) -> str:
+    route = next(route for route in websocket_urlpatterns if route.name == name)
+    pattern = str(route.pattern)
+    return "/" + pattern.replace("<uuid:session_id>", str(object_id))
+
+
+async def first_word(path: str, user) -> str:
+    """What the server says first on this socket after accepting it, if it does."""
+    communicator = WebsocketCommunicator(URLRouter(websocket_urlpatterns), path)
+    communicator.scope["user"] = user
+    try:
+        accepted, _ = await communicator.connect()
+        if not accepted:
+            return "websocket.close"
+        output = await communicator.receive_output(timeout=5)
+        if output["type"] == "websocket.close":
+            assert output["code"] in range(4400, 4500), "44xx: don't come back"
+        return str(output["type"])
+    finally:
+        await communicator.disconnect()
