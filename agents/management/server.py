@@ -128,7 +128,8 @@ def serve_forever(
     Raises: AddressInUseError when it can't listen.
     """
     serving = _Serving(host, port, on_listening, is_reloading=is_reloading)
-    reactor.callWhenRunning(serving.begin)
+    # callWhenRunning fires before the loop runs, and a task needs a running one.
+    reactor.callWhenRunning(reactor.callLater, 0, serving.begin)
     serving.server.run()
     # Daphne logs a failure to listen and returns as if all were well.
     if serving.has_failed or not serving.server.listening_addresses:
