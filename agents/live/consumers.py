@@ -13,7 +13,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 from urllib.parse import parse_qs
 from uuid import UUID
 
-from asgiref.sync import ThreadSensitiveContext, sync_to_async
+from asgiref.sync import ThreadSensitiveContext
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.db import connection
@@ -42,10 +42,14 @@ async def in_own_thread(
     Outside such a context every socket of the process shares one database thread.
     """
     async with ThreadSensitiveContext():
-        try:
-            return await database_sync_to_async(function)(*args, **kwargs)
-        finally:
-            await sync_to_async(connection.close)()
+        return await database_sync_to_async(_then_close)(function, *args, **kwargs)
+
+
+def _then_close(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    try:
+        return function(*args, **kwargs)
+    finally:
+        connections.close_all()
 
 
 class PageConsumer(AsyncWebsocketConsumer):
