@@ -8,6 +8,7 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from agents.conf import data_dir
@@ -55,6 +56,12 @@ class FolderAdmin(ModelAdmin):
             target=obj,
             path=obj.path,
         )
+
+    def delete_queryset(
+        self, request: HttpRequest, queryset: QuerySet[ListedFolder]
+    ) -> None:
+        for folder in queryset:
+            self.delete_model(request, folder)
 
     def delete_model(self, request: HttpRequest, obj: ListedFolder) -> None:
         audit.record("folder.removed", actor=staff(request), target=obj, path=obj.path)

@@ -30,7 +30,8 @@ def sign_in(client, username="alice", password=PASSWORD, **extra):
 
 
 def signed_in_as(client) -> str | None:
-    return client.session.get("_auth_user_id")
+    user_id: str | None = client.session.get("_auth_user_id")
+    return user_id
 
 
 def test_it_signs_in_and_goes_where_the_person_wanted(alice):
@@ -82,7 +83,7 @@ def test_the_session_key_changes_at_sign_in(alice):
     before = client.session
     before["planted"] = True
     before.save()
-    client.cookies["sessionid"] = before.session_key
+    client.cookies["sessionid"] = before.session_key or ""
 
     sign_in(client)
 

@@ -7,16 +7,22 @@ import json
 import pytest
 from django.contrib.auth.models import AnonymousUser
 from django.db import connection
+from django.http import HttpRequest, HttpResponse
 from django.test import RequestFactory
 from django.test.utils import CaptureQueriesContext
+from django_htmx.middleware import HtmxDetails
 
 from agents.errors import InvalidInputError, NotAllowedError
 from agents.web.context import shell
-from agents.web.http import came_from
+from agents.web.http import PublicRequest, came_from
 from agents.web.middleware import ErrorMiddleware
 from tests.people import browser, person
 
-HTMX = {"HTTP_HX_REQUEST": "true"}
+HTMX = {"HX-Request": "true"}
+
+
+def unused(request: HttpRequest) -> HttpResponse:
+    raise AssertionError("the hook alone is tested")
 
 
 @pytest.fixture
@@ -28,8 +34,7 @@ def test_an_expired_login_sends_htmx_to_the_page_it_came_from(db):
     response = browser().post(
         "/settings/theme/",
         {"theme": "dark"},
-        HTTP_HX_CURRENT_URL="http://testserver/approvals/?tool=Bash",
-        **HTMX,
+        headers=HTMX | {"HX-Current-URL": "http://testserver/approvals/?tool=Bash"},
     )
 
     assert response.status_code == 200
@@ -39,7 +44,8 @@ def test_an_expired_login_sends_htmx_to_the_page_it_came_from(db):
 
 def test_htmx_on_a_foreign_page_is_sent_home(db):
     response = browser().get(
-        "/settings/providers/", HTTP_HX_CURRENT_URL="https://evil.example/", **HTMX
+        "/settings/providers/",
+        headers=HTMX | {"HX-Current-URL": "https://evil.example/"},
     )
 
     assert response["HX-Redirect"] == "/login/?next=/"
@@ -61,7 +67,7 @@ def test_a_page_is_its_own_way_back(db):
 
 
 def test_our_errors_become_a_toast_for_htmx(alice):
-    response = browser(alice).post("/settings/theme/", {"theme": "pink"}, **HTMX)
+    response = browser(alice).post("/settings/theme/", {"theme": "pink"}, headers=HTMX)
 
     assert response.status_code == 422
     assert response.text == "There is no theme of this name."
@@ -77,11 +83,12 @@ def test_our_errors_become_a_toast_for_htmx(alice):
     [(NotAllowedError("No “<b>way</b>”."), 403), (InvalidInputError("Hm."), 422)],
 )
 def test_our_errors_become_a_page_of_their_status(error, status):
-    request = RequestFactory().get("/")
+    request = PublicRequest()
+    request.META = {"SERVER_NAME": "testserver", "SERVER_PORT": "80"}
     request.user = AnonymousUser()
-    request.htmx = False
+    request.htmx = HtmxDetails(request)
 
-    response = ErrorMiddleware(lambda _: None).process_exception(request, error)
+    response = ErrorMiddleware(unused).process_exception(request, error)
 
     assert response is not None
     assert response.status_code == status
@@ -91,7 +98,7 @@ def test_our_errors_become_a_page_of_their_status(error, status):
 def test_other_errors_are_none_of_its_business():
     request = RequestFactory().get("/")
 
-    answer = ErrorMiddleware(lambda _: None).process_exception(request, KeyError())
+    answer = ErrorMiddleware(unused).process_exception(request, KeyError())
 
     assert answer is None
 

@@ -15,7 +15,7 @@ from agents.models.users import Role
 from tests.people import browser, person
 
 LIST = "/settings/people/"
-HTMX = {"HTTP_HX_REQUEST": "true"}
+HTMX = {"HX-Request": "true"}
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_a_new_invite_shows_its_link_once(alice):
 
 def test_htmx_gets_only_the_invites(alice):
     response = browser(alice).post(
-        "/settings/people/invite/", {"role": "member"}, **HTMX
+        "/settings/people/invite/", {"role": "member"}, headers=HTMX
     )
 
     assert response.text.strip().startswith('<section class="card" id="invites"')
@@ -103,7 +103,7 @@ def test_a_revoked_invite_works_no_more(alice, headers):
     token = accounts.create_invite(alice, role=Role.MEMBER)
     url = reverse("invite_revoke", args=[Invite.objects.get().pk])
 
-    response = browser(alice).post(url, **headers)
+    response = browser(alice).post(url, headers=headers)
 
     assert response.status_code == (200 if headers else 302)
     assert browser().get(reverse("invite_accept", args=[token])).status_code == 404
