@@ -67,6 +67,10 @@ class ClientPool:
         self._busy.discard(session_id)
         await self.evict()
 
+    async def settle_ledger(self) -> None:
+        """Wait until every answer so far is entered, so that runs show their cost."""
+        await self._gateway.settle()
+
     async def evict(self) -> None:
         """Close clients idle too long or too many; never one in a turn."""
         idle = sorted(

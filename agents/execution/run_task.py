@@ -42,6 +42,7 @@ class RunTask:
         try:
             ended = await self._carry_out()
             await self._pool.put_back(self.turn.session_id, keep=ended.success)
+            await self._pool.settle_ledger()
             await self._settle(ended)
         except LeaseLostError:
             logger.warning("run %s was taken over", self.turn.run.pk)

@@ -1,0 +1,22 @@
+"""Settings of the test run: everything it writes goes to a temporary folder."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+
+os.environ["OPENSWARM_DATA_DIR"] = tempfile.mkdtemp(prefix="os-test-")
+for name in list(os.environ):  # the developer's own settings must not leak in
+    if name.startswith("OPENSWARM_") and name != "OPENSWARM_DATA_DIR":
+        del os.environ[name]
+
+from openswarm.settings import *  # noqa: E402,F403
+from openswarm.settings import DATA_DIR, DATABASES, STORAGES  # noqa: E402
+
+# A file, not :memory:, because engine and sockets use threads of their own.
+DATABASES["default"]["TEST"] = {"NAME": str(DATA_DIR / "test.sqlite3")}
+STORAGES["staticfiles"]["BACKEND"] = (
+    "django.contrib.staticfiles.storage.StaticFilesStorage"
+)
+(DATA_DIR / "static").mkdir()  # WhiteNoise warns of a missing one
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
