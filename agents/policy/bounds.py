@@ -134,9 +134,6 @@ def _protects_text(raw: str, territory: Territory, *, writes: bool) -> str | Non
     return next(filter(None, reasons), None)
 
 
-# Commands
-
-
 def _find_bound_command(
     command: ParsedCommand, territory: Territory
 ) -> BoundFinding | None:

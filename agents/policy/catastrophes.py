@@ -30,6 +30,7 @@ _SQL_LOSS: Final = re.compile(
 )
 _DISK_TOOLS: Final = frozenset({"fdisk", "sfdisk", "sgdisk", "cfdisk", "parted"})
 _DISK_WIPERS: Final = frozenset({"wipefs", "blkdiscard", "mkswap"})
+_MOVERS: Final = frozenset({"cd", "pushd"})
 _POWER_COMMANDS: Final = frozenset({"shutdown", "reboot", "halt", "poweroff"})
 _POWER_VERBS: Final = _POWER_COMMANDS | {"kexec", "emergency", "rescue"}
 
@@ -139,9 +140,6 @@ _CHECKS: Final[Sequence[Callable[[Part], str | None]]] = (
 )
 
 
-# Whole trees of files
-
-
 def _destroys_tree(
     part: Part, parts: Sequence[Part], territory: Territory
 ) -> str | None:
@@ -156,10 +154,17 @@ def _destroys_tree(
             (i for i, text in enumerate(part.arguments) if text.startswith("-")), None
         )
         texts = list(part.arguments[:first_test])
-    targets = [text for text in texts if _is_whole_tree(text, territory)]
+    places = [_cd_target(other) for other in parts if other.program in _MOVERS]
+    reached = [*texts, *(f"{p}/{t}" for p in places for t in texts if t[0] not in "/~")]
+    targets = [text for text in reached if _is_whole_tree(text, territory)]
     if targets or "--no-preserve-root" in part.arguments:
         return f"A whole system or home folder would be changed: {' '.join(targets)}"
     return None
+
+
+def _cd_target(part: Part) -> str:
+    """Where `cd` goes: what follows may start there."""
+    return next((text for text in part.arguments if text[:1] != "-"), "~")
 
 
 def _works_on_trees(part: Part, parts: Sequence[Part]) -> bool:

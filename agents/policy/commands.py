@@ -21,13 +21,13 @@ import tree_sitter_bash
 from tree_sitter import Language, Node, Parser
 
 from .words import Word, commands_within, find_disguise, read_word, source_text
-from .wrappers import reads_script_from_input, unwrap
+from .wrappers import TooTangledError, reads_script_from_input, unwrap
 
 _LANGUAGE: Final = Language(tree_sitter_bash.language())
 
 MAX_COMMAND_CHARS: Final = 100_000
 _MAX_SCRIPT_DEPTH: Final = 8  # bash -c "bash -c …"
-_MAX_PARTS: Final = 1000
+_MAX_WORDS: Final = 10_000  # of all commands, those inside of others included
 
 _HARMLESS_TARGETS: Final = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr"})
 _NETWORK_TARGET: Final = re.compile(r"/dev/(tcp|udp)/")
@@ -158,6 +158,7 @@ class _Reader:
     comparable: bool = True  # shlex could read the text, too
     fork_bomb: bool = False
     depth: int = 0
+    words_left: int = _MAX_WORDS
     fed_by: tuple[Part, ...] = ()
 
     def result(self, text: str, unparsable: str | None = None) -> ParsedCommand:
@@ -182,8 +183,6 @@ class _Reader:
         self.depth = outer
         if root.has_error:
             raise _UnreadableError("The command can't be read for certain.")
-
-    # Nodes
 
     def visit(self, node: Node) -> None:
         visitor = _VISITORS.get(node.type)
@@ -326,8 +325,6 @@ class _Reader:
         if reads_script_from_input(last.words):
             self.read_script(text, depth=self.depth + 1)
 
-    # Words
-
     def read_command(self, node: Node, extra: Sequence[Node] = ()) -> None:
         words: list[Node] = []
         redirects: list[Node] = []
@@ -384,16 +381,21 @@ class _Reader:
         """Note a command, then the commands that it runs in turn."""
         if not words:
             return
-        if len(self.parts) >= _MAX_PARTS:
-            raise _UnreadableError("The command runs too many commands to be read.")
-        if nesting > _MAX_SCRIPT_DEPTH:
-            raise _UnreadableError("The command hides commands in commands.")
+        self.words_left -= len(words)
+        if self.words_left < 0 or nesting > _MAX_SCRIPT_DEPTH:
+            raise _UnreadableError("The command is too tangled to be read.")
         if not words[0].static:
             self.doubts.append("Which command runs is only known when it runs.")
         if words[0].text in _RESERVED:  # the grammar takes `time { rm x; }` for words
             self.doubts.append(_uses(words[0].text))
             self.add_part(words[1:], nesting + 1)
-        found = unwrap(words)
+        self.add_inner(words, nesting)
+
+    def add_inner(self, words: tuple[Word, ...], nesting: int) -> None:
+        try:
+            found = unwrap(words)
+        except TooTangledError as error:
+            raise _UnreadableError("The command is too tangled to be read.") from error
         part = Part(words, fed_by=self.fed_by, transparent=found.transparent)
         self.parts.append(part)
         self.doubts.extend(found.doubts)

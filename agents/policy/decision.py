@@ -210,9 +210,6 @@ _GUARDS: Final[tuple[Callable[[_Case], Iterator[TraceStep]], ...]] = (
 )
 
 
-# Modes
-
-
 def _judge_by_mode(case: _Case) -> Iterator[TraceStep]:
     yield _judge(case, case.context.security_mode)
 

@@ -155,9 +155,6 @@ def suggest_rule(
     return rule if would_match(rule, call, place) else None
 
 
-# Tools
-
-
 def _names_tool(rule: Rule, tool_name: str) -> bool:
     if rule.tool in (tool_name, canonical_name(tool_name)):
         return True
@@ -221,9 +218,6 @@ def _host(url: object) -> str:
         return ""
 
 
-# Commands
-
-
 def _command(call: ToolCall) -> ParsedCommand:
     text = call.tool_input.get("command")
     if not isinstance(text, str):
@@ -285,9 +279,6 @@ def _matcher_words(text: str) -> tuple[str, ...]:
     return tuple(word.text for word in outer)
 
 
-# Paths
-
-
 def _path_texts(call: ToolCall, place: Place) -> list[str]:
     """The path as it was named, and last the path to which that really leads."""
     raw = named_path(call)
@@ -324,9 +315,6 @@ _GLOB_PIECES: Final = {
     "*": r"[^/]*",
     "?": r"[^/]",
 }
-
-
-# Suggestions
 
 
 def _suggest_matcher(call: ToolCall, place: Place) -> str | None:

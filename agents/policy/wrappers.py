@@ -30,6 +30,7 @@ SHELLS: Final = frozenset(
         "rksh",
     }
 )
+_INPUT_FILES: Final = frozenset({"/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
 _SHELL_VALUES: Final = frozenset({"--rcfile", "--init-file", "-O", "+O", "-o", "+o"})
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*\+?=")
 
@@ -106,10 +107,15 @@ _EXEC_OPTIONS: Final = frozenset(
         *("-x", "-X", "--exec", "--exec-batch"),
     }
 )
+_MAX_EXECS: Final = 20  # in one find; each may contain the next
 _SSH: Final = Wrapper(
     "-4 -6 -A -a -C -f -G -g -K -k -M -N -n -q -s -T -t -tt -V -v -vv -X -x -Y -y",
     "-B -b -c -D -E -e -F -I -i -J -L -l -m -O -o -p -Q -R -S -W -w",
 )
+
+
+class TooTangledError(Exception):
+    """A command contains more commands than anybody writes."""
 
 
 @dataclass(slots=True)
@@ -143,7 +149,8 @@ def reads_script_from_input(words: Sequence[Word]) -> bool:
     options, rest = _split_shell(words)
     if any(_is_c_option(option) for option in options):
         return False
-    return not rest or any(option.text == "-s" for option in options)
+    reads_input = any(option.text == "-s" for option in options)
+    return not rest or rest[0].text in _INPUT_FILES or reads_input
 
 
 def _is_c_option(word: Word) -> bool:
@@ -255,6 +262,8 @@ def _with_input_arguments(
 
 def _unwrap_find(words: Sequence[Word], found: Unwrapped) -> None:
     starts = [i for i, word in enumerate(words, 1) if word.text in _EXEC_OPTIONS]
+    if len(starts) > _MAX_EXECS:
+        raise TooTangledError
     inner = (tuple(_until_end(words[start:])) for start in starts)
     found.commands.extend(filter(None, inner))
 

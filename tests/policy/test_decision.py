@@ -141,9 +141,6 @@ def test_the_reason_tells_what_needs_approval():
     )
 
 
-# Rules and policies
-
-
 @pytest.mark.parametrize("mode", list(SecurityMode))
 def test_deny_beats_ask_beats_allow_in_every_scope(mode):
     allow = Rule("*", Effect.ALLOW, rule_id="allow")
@@ -199,9 +196,6 @@ def test_an_unclear_command_asks_where_a_rule_denies_some():
 
     assert verdict.effect is Effect.ASK
     assert verdict.rule_id == "r1"
-
-
-# Guards
 
 
 @pytest.mark.parametrize("mode", list(SecurityMode))
@@ -343,8 +337,6 @@ def test_odd_inputs_get_a_verdict_and_no_exception(tool, value):
 
     assert decide(call, context(rules=rules)).effect in Effect
 
-
-# Properties
 
 # The same examples in every run: the gate must not depend on luck or on speed.
 steady = settings(deadline=None, derandomize=True, database=None, max_examples=200)
