@@ -71,6 +71,7 @@ class Conf:
     gateway_join_ms: float = 30
     gateway_connect_timeout_seconds: float = 10
     gateway_read_timeout_seconds: float = 600
+    provider_test_seconds: float = 30
     last_request_max_bytes: int = 4 * 1024 * 1024
 
     # models

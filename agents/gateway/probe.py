@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import dataclass, field
 from typing import Any
@@ -42,9 +43,13 @@ async def test_provider(upstream: Upstream) -> ProbeResult:
     """
     if upstream.is_demo and not upstream.base_url:
         return ProbeResult(ok=True, message="The demo model is built in.")
+    limit = conf().provider_test_seconds
     try:
-        async with _client(upstream) as client:
+        async with asyncio.timeout(limit), _client(upstream) as client:
             return await _probe(client, upstream)
+    except TimeoutError:
+        slow = f"{host_of(upstream.base_url)} did not answer within {limit:g} seconds."
+        return ProbeResult(False, slow)
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         return ProbeResult(False, explain_failure(error, upstream.base_url))
 

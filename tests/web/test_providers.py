@@ -22,6 +22,7 @@ from tests.people import browser, person
 LIST = "/settings/providers/"
 NEW = "/settings/providers/new/"
 KEY = "sk-ant-test-0123456789"
+SLOW_KEY = "sk-ant-slow"
 DATA = {"name": "Mine", "kind": "anthropic", "base_url": "", "is_enabled": "on"}
 HTMX = {"HX-Request": "true"}
 
@@ -40,6 +41,9 @@ class Upstream(BaseHTTPRequestHandler):
 
     def _answer(self, data: dict) -> None:
         key = self.headers["x-api-key"]
+        if key == SLOW_KEY:
+            self.rfile.read(1)  # until the client hangs up
+            return
         self.keys.append(key)
         body = json.dumps(data if key == KEY else {"error": "no"}).encode()
         self.send_response(200 if key == KEY else 401)
@@ -256,6 +260,19 @@ def test_a_refused_key_is_said_in_words(alice, mine, upstream):
     assert "Test failed" in response.text
     assert mine.test_error
     assert "sk-wrong" not in response.text
+
+
+def test_one_that_keeps_us_waiting_is_given_up(alice, mine, upstream, override_conf):
+    address, _ = upstream
+    override_conf(provider_test_seconds=0.2)
+    mine.base_url, mine.kind, mine.api_key = address, "gateway", SLOW_KEY
+    mine.save()
+
+    response = browser(alice).post(
+        reverse("provider_test", args=[mine.pk]), headers=HTMX
+    )
+
+    assert "did not answer within 0.2 seconds" in response.text
 
 
 def test_an_address_where_nobody_listens_is_said_in_words(alice, mine):
