@@ -72,6 +72,8 @@ class ApprovalInline(ReadOnlyMixin, TabularInline):
 
 class BranchInline(ReadOnlyMixin, TabularInline):
     model = MessageBranch
+    verbose_name = "branch"
+    verbose_name_plural = "branches"
     fields = ["id", "parent", "sdk_session_id", "sdk_resume_uuid", "created_at"]
     readonly_fields = ["id", "parent", "created_at"]
 

@@ -8,6 +8,8 @@
 
   function show(theme) {
     document.documentElement.dataset.theme = theme;
+    // Preferences has the same choice; saving them must not undo this one.
+    for (const field of document.querySelectorAll("select[name='theme']")) field.value = theme;
     for (const button of document.querySelectorAll("[data-theme-form] [name='theme']")) {
       button.ariaPressed = String(button.value === theme);
     }
