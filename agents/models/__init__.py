@@ -5,11 +5,13 @@ One noun per file. Everything a person can reach has a QuerySet with `visible_to
 
 from __future__ import annotations
 
+from .analytics import AnalyticsEvent
 from .approvals import ApprovalRequest
 from .audit import AuditEntry
 from .branches import MessageBranch
 from .events import SessionEvent
 from .folders import ListedFolder
+from .groups import ToolGroupMeta
 from .invites import Invite
 from .messages import Message
 from .modes import Mode
@@ -19,12 +21,14 @@ from .rules import PermissionRule
 from .runs import Run
 from .sessions import AgentSession
 from .shares import Share
+from .snapshots import Snapshot
 from .transcripts import TranscriptEntry
 from .usage import CostEntry
 from .users import Preferences, User
 
 __all__ = [
     "AgentSession",
+    "AnalyticsEvent",
     "ApprovalRequest",
     "AuditEntry",
     "CostEntry",
@@ -40,6 +44,8 @@ __all__ = [
     "Run",
     "SessionEvent",
     "Share",
+    "Snapshot",
+    "ToolGroupMeta",
     "TranscriptEntry",
     "User",
 ]

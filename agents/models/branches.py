@@ -39,6 +39,10 @@ class MessageBranch(PublicIdModel):
     sdk_session_id = models.UUIDField(default=uuid.uuid4)
     # The transcript entry that the last good turn ended with.
     sdk_resume_uuid = models.UUIDField(null=True, blank=True)
+    # Where the model's memory of this branch comes from: another conversation up to
+    # one of its entries. NULL: from nothing. Copied at the branch's first turn.
+    sdk_fork_session_id = models.UUIDField(null=True, blank=True)
+    sdk_fork_uuid = models.UUIDField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = MessageBranchQuerySet.as_manager()

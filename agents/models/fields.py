@@ -5,11 +5,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import uuid
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.conf import settings
 from django.db import models
+
+from agents.rendering.text import clean_text
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
@@ -28,12 +31,30 @@ class PublicIdModel(models.Model):
         abstract = True
 
 
-def one_of(field: str, choices: type[models.TextChoices]) -> models.CheckConstraint:
+def one_of(
+    field: str, choices: type[Enum], *, blank: bool = False
+) -> models.CheckConstraint:
     """The database's own copy of a closed set."""
+    values = [choice.value for choice in choices]
     return models.CheckConstraint(
-        condition=models.Q(**{f"{field}__in": choices.values}),
+        condition=models.Q(**{f"{field}__in": [*values, ""] if blank else values}),
         name=f"%(class)s_{field}_valid",
     )
+
+
+def fitting(model: type[models.Model], **columns: Any) -> dict[str, Any]:
+    """`columns` with every text cleaned and cut to what its column takes.
+
+    For names and ids that models, tools and upstreams choose: PostgreSQL refuses what
+    SQLite lets pass, and a turn must not die of it.
+    """
+    return {name: _fit(model, name, value) for name, value in columns.items()}
+
+
+def _fit(model: type[models.Model], name: str, value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    return clean_text(value)[: getattr(model._meta.get_field(name), "max_length", None)]
 
 
 def cipher() -> MultiFernet:

@@ -6,6 +6,7 @@ The first-run setup link is an invite for an owner that nobody sent.
 from __future__ import annotations
 
 from django.db import models
+from django.db.models import Q
 from django.utils import timezone
 
 from .fields import PublicIdModel, one_of
@@ -14,7 +15,13 @@ from .users import Role, User
 
 class InviteQuerySet(models.QuerySet["Invite"]):
     def open(self) -> InviteQuerySet:
-        return self.filter(accepted_at=None, expires_at__gt=timezone.now())
+        """Links that work: unused, in time, and sent by somebody who still may."""
+        by_owner = Q(created_by__role=Role.OWNER, created_by__is_active=True)
+        return self.filter(
+            Q(created_by=None) | by_owner,
+            accepted_at=None,
+            expires_at__gt=timezone.now(),
+        )
 
 
 class Invite(PublicIdModel):

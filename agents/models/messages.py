@@ -34,9 +34,9 @@ class MessageQuerySet(models.QuerySet["Message"]):
         return self.filter(session__in=AgentSession.objects.visible_to(user))
 
     def queued(self) -> MessageQuerySet:
-        """Typed while the agent worked, and not delivered yet; oldest first."""
+        """Typed while the agent worked, and not delivered yet; next first."""
         return self.filter(queued_at__isnull=False, delivered_at=None).order_by(
-            "queued_at", "seq"
+            "-is_urgent", "queue_position", "queued_at", "seq"
         )
 
 
@@ -82,6 +82,10 @@ class Message(PublicIdModel):
     """{"context_paths": […], "skills": […], "forced_tools": […], "images": […]}"""
     queued_at = models.DateTimeField(null=True, blank=True)
     delivered_at = models.DateTimeField(null=True, blank=True)
+    queue_position = models.PositiveIntegerField(default=0)
+    """Where a person put it in the queue; smaller first, ties by time."""
+    is_urgent = models.BooleanField(default=False)
+    """Delivered next, even while the queue is paused ("Send now", an edit)."""
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 
@@ -112,6 +116,7 @@ class Message(PublicIdModel):
                 name="message_one_per_tool_use",
             ),
             one_of("role", MessageRole),
+            one_of("outcome", ToolOutcome, blank=True),
         ]
 
     def __str__(self) -> str:

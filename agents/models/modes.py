@@ -33,10 +33,14 @@ class Mode(PublicIdModel):
         ordering = ["-is_builtin", "name"]
         constraints = [
             models.UniqueConstraint(
-                fields=["owner", "slug"],
-                nulls_distinct=False,
-                name="mode_slug_unique_per_owner",
-            )
+                fields=["owner", "slug"], name="mode_slug_unique_per_owner"
+            ),
+            # NULL is distinct from NULL on SQLite, so the built-in ones need their own.
+            models.UniqueConstraint(
+                fields=["slug"],
+                condition=models.Q(owner=None),
+                name="mode_slug_unique_builtin",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -45,7 +45,14 @@ class Provider(PublicIdModel):
 
     class Meta:
         ordering = ["created_at"]
-        constraints = [one_of("kind", ProviderKind)]
+        constraints = [
+            one_of("kind", ProviderKind),
+            models.UniqueConstraint(
+                fields=["kind"],
+                condition=models.Q(kind="demo", owner=None),
+                name="provider_one_demo",
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.name

@@ -27,7 +27,10 @@ class RuleEffect(models.TextChoices):
 
 class PermissionRuleQuerySet(models.QuerySet["PermissionRule"]):
     def visible_to(self, user: User) -> PermissionRuleQuerySet:
-        return self.filter(Q(owner=user) | Q(scope=RuleScope.SITE))
+        """The person's own rules, the site's, and those others left on their agents."""
+        return self.filter(
+            Q(owner=user) | Q(scope=RuleScope.SITE) | Q(session__owner=user)
+        )
 
     def in_force(self) -> PermissionRuleQuerySet:
         return self.filter(Q(expires_at=None) | Q(expires_at__gt=timezone.now()))

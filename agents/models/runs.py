@@ -59,6 +59,10 @@ class RunQuerySet(models.QuerySet["Run"]):
         """Owned by a worker right now."""
         return self.filter(state__in=LIVE_STATES)
 
+    def still_of(self, run: Run) -> RunQuerySet:
+        """`run` itself, unless it ended or changed hands since it was read."""
+        return self.unfinished().filter(pk=run.pk, fencing=run.fencing)
+
 
 class Run(PublicIdModel):
     session = models.ForeignKey(
@@ -83,7 +87,7 @@ class Run(PublicIdModel):
     stop_requested_at = models.DateTimeField(null=True, blank=True)
     lease_owner = models.CharField(max_length=100, blank=True, default="")
     lease_expires_at = models.DateTimeField(null=True, blank=True)
-    # Grows with each claim; a writer with an older number has lost the run.
+    # Grows whenever the run changes hands; who has an older number has lost it.
     fencing = models.PositiveIntegerField(default=0)
     heartbeat_at = models.DateTimeField(null=True, blank=True)
     steps = models.PositiveIntegerField(default=0)
@@ -121,6 +125,7 @@ class Run(PublicIdModel):
             ),
             one_of("state", RunState),
             one_of("kind", RunKind),
+            one_of("stop_reason", StopReason, blank=True),
         ]
 
     def __str__(self) -> str:

@@ -101,6 +101,14 @@ class AgentSession(PublicIdModel):
     cwd = models.CharField(max_length=1000, blank=True, default="")
     owns_cwd = models.BooleanField(default=True)
     """Whether `cwd` is a folder of our own making, deleted with the session."""
+    worktree_of = models.ForeignKey(
+        "agents.ListedFolder",
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+    )
+    """The listed repository whose git worktree `cwd` is, if it is one."""
     active_branch = models.ForeignKey(
         "agents.MessageBranch",
         null=True,
@@ -111,6 +119,13 @@ class AgentSession(PublicIdModel):
     parent_session = models.ForeignKey(
         "self", null=True, blank=True, on_delete=models.CASCADE, related_name="children"
     )
+    parent_tool_use_id = models.CharField(max_length=200, blank=True, default="")
+    """The call in the parent session that this one answers."""
+    agent_id = models.CharField(max_length=200, blank=True, default="")
+    """The CLI's id of a sub-agent."""
+    depth = models.PositiveSmallIntegerField(default=0)
+    name_is_automatic = models.BooleanField(default=True)
+    """Whether a generated title may still replace the name."""
     pinned = models.BooleanField(default=False)
     queue_paused = models.BooleanField(default=False)
     # Counters: handed out by `F() + 1` updates, so two writers never agree on one.
@@ -134,6 +149,11 @@ class AgentSession(PublicIdModel):
         indexes = [
             models.Index(fields=["owner", "-updated_at"], name="session_by_owner"),
             models.Index(fields=["status"], name="session_by_status"),
+            models.Index(
+                fields=["parent_session", "parent_tool_use_id"],
+                condition=Q(parent_session__isnull=False),
+                name="session_by_parent",
+            ),
         ]
         constraints = [
             one_of("status", SessionStatus),
@@ -141,6 +161,7 @@ class AgentSession(PublicIdModel):
             one_of("effort", Effort),
             one_of("network", Network),
             one_of("on_timeout", OnTimeout),
+            one_of("security_mode", SecurityMode),
         ]
 
     def __str__(self) -> str:

@@ -44,7 +44,10 @@ class User(AbstractUser, PublicIdModel):
     )
 
     class Meta(AbstractUser.Meta):
-        constraints = [one_of("role", Role)]
+        constraints = [
+            one_of("role", Role),
+            one_of("security_ceiling", SecurityMode),
+        ]
 
     @property
     def is_owner(self) -> bool:
@@ -88,6 +91,7 @@ class Preferences(models.Model):
             one_of("theme", Theme),
             one_of("default_effort", Effort),
             one_of("on_timeout", OnTimeout),
+            one_of("default_security_mode", SecurityMode),
         ]
 
     def __str__(self) -> str:
