@@ -1,6 +1,8 @@
 """Blocks: the message rows that a turn is made of, written as they happen.
 
-Every function that writes publishes its event in the same transaction.
+Every function that writes publishes its event in the same transaction. Those that
+write for a run raise `LeaseLostError` once the run ended or another worker has it, so
+that a slow worker leaves nothing behind in a turn that is over.
 """
 
 from __future__ import annotations
@@ -21,19 +23,16 @@ from agents.events.vocabulary import (
     ToolDenied,
 )
 from agents.models import AgentSession, Message, Run
+from agents.models.fields import fitting
 from agents.models.messages import MessageRole, ToolOutcome
 from agents.rendering.markdown import render_markdown
 from agents.rendering.text import clean_json, clean_text, preview
 
+from .locks import lock_run, lock_session
+
 PREVIEW_CHARACTERS = 120
 
 
-def lock_session(session_id: UUID) -> AgentSession:
-    """Serialise writers of one session until the transaction ends."""
-    return AgentSession.objects.select_for_update().get(pk=session_id)
-
-
-@transaction.atomic
 def add_message(
     session_id: UUID,
     *,
@@ -41,29 +40,48 @@ def add_message(
     role: MessageRole,
     text: str = "",
     content: dict[str, Any] | None = None,
+    run: Run | None = None,
     **fields: Any,
 ) -> Message:
     """Append a finished message to the branch."""
     text = clean_text(text)
+    html = _render(role, text)  # may take 100 ms, so before the transaction
+    with transaction.atomic():
+        if run is not None:
+            lock_run(run)
+        return _append(
+            session_id,
+            branch_id=branch_id,
+            role=role,
+            text=text,
+            rendered_html=html,
+            content=content or {},
+            run=run,
+            **fields,
+        )
+
+
+def _append(
+    session_id: UUID, *, role: MessageRole, content: dict[str, Any], **columns: Any
+) -> Message:
     message = Message.objects.create(
         session_id=session_id,
-        branch_id=branch_id,
-        seq=next_message_seq(session_id),
+        seq=next_message_seq(session_id, **_tally(role, columns.get("text", ""))),
         role=role,
-        text=text,
-        content=clean_json(content or {}),
-        rendered_html=_render(role, text),
-        **fields,
+        content=clean_json(content),
+        **fitting(Message, **columns),
     )
-    _touch(session_id, role, text)
     publish_saved(message, is_new=True)
     return message
 
 
-def next_message_seq(session_id: UUID) -> int:
+def next_message_seq(session_id: UUID, **changes: Any) -> int:
+    """Hand out the next place in the transcript; `changes` go into the same update."""
     sessions = AgentSession.objects.filter(pk=session_id)
     sessions.update(
-        last_message_seq=F("last_message_seq") + 1, updated_at=timezone.now()
+        last_message_seq=F("last_message_seq") + 1,
+        updated_at=timezone.now(),
+        **changes,
     )
     return sessions.values_list("last_message_seq", flat=True).get()
 
@@ -72,11 +90,12 @@ def _render(role: str, text: str) -> str:
     return render_markdown(text) if role == MessageRole.ASSISTANT and text else ""
 
 
-def _touch(session_id: UUID, role: str, text: str) -> None:
+def _tally(role: str, text: str) -> dict[str, Any]:
+    """What a finished message changes in its session's cached totals."""
     changes: dict[str, Any] = {"message_count": F("message_count") + 1}
     if role in (MessageRole.USER, MessageRole.ASSISTANT) and text.strip():
         changes["last_preview"] = preview(text, PREVIEW_CHARACTERS)
-    AgentSession.objects.filter(pk=session_id).update(**changes)
+    return changes
 
 
 def publish_saved(message: Message, *, is_new: bool) -> None:
@@ -95,6 +114,11 @@ def publish_saved(message: Message, *, is_new: bool) -> None:
 @transaction.atomic
 def start_stream(run: Run, *, role: MessageRole, **fields: Any) -> Message:
     """A block that is being written right now; its text arrives by `save_stream`."""
+    lock_run(run)
+    return _begin(run, role=role, **fields)
+
+
+def _begin(run: Run, *, role: MessageRole, **columns: Any) -> Message:
     message = Message.objects.create(
         session_id=run.session_id,
         branch_id=run.branch_id,
@@ -102,7 +126,7 @@ def start_stream(run: Run, *, role: MessageRole, **fields: Any) -> Message:
         seq=next_message_seq(run.session_id),
         role=role,
         is_streaming=True,
-        **fields,
+        **fitting(Message, **columns),
     )
     publish_on_commit(
         StreamStarted(
@@ -119,11 +143,10 @@ def start_stream(run: Run, *, role: MessageRole, **fields: Any) -> Message:
 def save_stream(message_id: UUID, text: str) -> None:
     """Store the text so far; silent, since the deltas already told it."""
     Message.objects.filter(pk=message_id, is_streaming=True).update(
-        text=text, updated_at=timezone.now()
+        text=clean_text(text), updated_at=timezone.now()
     )
 
 
-@transaction.atomic
 def finish_stream(
     message_id: UUID,
     *,
@@ -132,19 +155,39 @@ def finish_stream(
     is_interrupted: bool = False,
     **fields: Any,
 ) -> None:
-    """End a streamed block with its final text (None keeps what is stored)."""
-    message = Message.objects.select_for_update().get(pk=message_id)
+    """End a streamed block with its final text (None keeps what is stored).
+
+    A block that has ended already stays as it is.
+    """
+    message = Message.objects.defer("text", "rendered_html").get(pk=message_id)
+    changes = fitting(Message, **fields)
     if text is not None:
-        message.text = clean_text(text)
+        changes |= _texts(message.role, text)
     if content is not None:
-        message.content = clean_json(content)
-    for name, value in fields.items():
-        setattr(message, name, value)
-    message.is_streaming = False
-    message.is_interrupted = is_interrupted
-    message.rendered_html = _render(message.role, message.text)
-    message.save()
-    _touch(message.session_id, message.role, message.text)
+        changes["content"] = clean_json(content)
+    with transaction.atomic():
+        lock_session(message.session_id)
+        if text is None:
+            stored = Message.objects.values_list("text", flat=True).get(pk=message_id)
+            changes |= _texts(message.role, stored)
+        _end_stream(message, is_interrupted=is_interrupted, **changes)
+
+
+def _texts(role: str, text: str) -> dict[str, str]:
+    text = clean_text(text)
+    return {"text": text, "rendered_html": _render(role, text)}
+
+
+def _end_stream(message: Message, *, text: str, **changes: Any) -> None:
+    now = timezone.now()
+    ended = Message.objects.filter(pk=message.pk, is_streaming=True).update(
+        is_streaming=False, text=text, updated_at=now, **changes
+    )
+    if not ended:
+        return
+    AgentSession.objects.filter(pk=message.session_id).update(
+        updated_at=now, **_tally(message.role, text)
+    )
     publish_on_commit(
         StreamEnded(
             session_id=message.session_id,
@@ -157,11 +200,11 @@ def finish_stream(
 @transaction.atomic
 def start_tool_call(run: Run, *, tool_use_id: str, tool_name: str) -> Message:
     """The model begins to write a call; finds the row if the hook made it already."""
-    lock_session(run.session_id)
+    lock_run(run)
     known = _tool_row(run, tool_use_id, MessageRole.TOOL_CALL)
     if known is not None:
         return known
-    return start_stream(
+    return _begin(
         run,
         role=MessageRole.TOOL_CALL,
         tool_use_id=tool_use_id,
@@ -184,29 +227,57 @@ def record_tool_call(
     A sub-agent's hook comes before its message, and the CLI starts tools while the
     message still streams, so whoever is first makes the row and the others fill it.
     """
-    lock_session(run.session_id)
+    lock_run(run)
+    return _write_call(
+        run,
+        tool_use_id=tool_use_id,
+        tool_name=tool_name,
+        tool_input=tool_input,
+        parent_tool_use_id=parent_tool_use_id,
+    )
+
+
+def _write_call(
+    run: Run, *, tool_use_id: str, tool_input: dict[str, Any], **names: str
+) -> Message:
     message = _tool_row(run, tool_use_id, MessageRole.TOOL_CALL)
     if message is None:
-        return add_message(
+        return _append(
             run.session_id,
             branch_id=run.branch_id,
             role=MessageRole.TOOL_CALL,
             content={"input": tool_input},
             run=run,
             tool_use_id=tool_use_id,
-            tool_name=tool_name,
-            parent_tool_use_id=parent_tool_use_id,
+            **names,
         )
-    message.tool_name = tool_name
-    message.parent_tool_use_id = parent_tool_use_id or message.parent_tool_use_id
-    message.content = clean_json({**message.content, "input": tool_input})
-    message.text = ""  # the input as it streamed in; now it stands in `content`
-    was_streaming, message.is_streaming = message.is_streaming, False
-    message.save()
+    was_streaming = message.is_streaming
+    has_changed = _change(
+        message,
+        content=clean_json({**message.content, "input": tool_input}),
+        text="",  # the input as it streamed in; now it stands in `content`
+        is_streaming=False,
+        **fitting(Message, **{name: value for name, value in names.items() if value}),
+    )
     if was_streaming:
-        _touch(run.session_id, message.role, "")
-    publish_saved(message, is_new=False)
+        AgentSession.objects.filter(pk=run.session_id).update(
+            **_tally(MessageRole.TOOL_CALL, "")
+        )
+    if has_changed:
+        publish_saved(message, is_new=False)
     return message
+
+
+def _change(message: Message, **columns: Any) -> bool:
+    """Store what differs. Returns: False if nothing did, so nobody needs to hear."""
+    changed = [
+        name for name, value in columns.items() if getattr(message, name) != value
+    ]
+    for name in changed:
+        setattr(message, name, columns[name])
+    if changed:
+        message.save(update_fields=[*changed, "updated_at"])
+    return bool(changed)
 
 
 @transaction.atomic
@@ -221,33 +292,59 @@ def record_tool_result(
     parent_tool_use_id: str = "",
 ) -> Message:
     """The one tool_result row of `tool_use_id`; later calls fill what is missing."""
-    lock_session(run.session_id)
-    call = _tool_row(run, tool_use_id, MessageRole.TOOL_CALL)
+    lock_run(run)
+    return _write_result(
+        run,
+        tool_use_id=tool_use_id,
+        outcome=outcome,
+        text=clean_text(text),
+        content=content or {},
+        elapsed_ms=elapsed_ms,
+        parent_tool_use_id=parent_tool_use_id,
+    )
+
+
+def _write_result(
+    run: Run,
+    *,
+    tool_use_id: str,
+    outcome: ToolOutcome,
+    text: str = "",
+    content: dict[str, Any] | None = None,
+    elapsed_ms: int | None = None,
+    parent_tool_use_id: str = "",
+) -> Message:
     message = _tool_row(run, tool_use_id, MessageRole.TOOL_RESULT)
     if message is None:
-        return add_message(
+        call = _tool_row(run, tool_use_id, MessageRole.TOOL_CALL)
+        if call is not None:
+            parent_tool_use_id = parent_tool_use_id or call.parent_tool_use_id
+        return _append(
             run.session_id,
             branch_id=run.branch_id,
             role=MessageRole.TOOL_RESULT,
             text=text,
-            content=content,
+            content=content or {},
             run=run,
             tool_use_id=tool_use_id,
             tool_name=call.tool_name if call else "",
-            parent_tool_use_id=parent_tool_use_id
-            or (call.parent_tool_use_id if call else ""),
+            parent_tool_use_id=parent_tool_use_id,
             outcome=outcome,
             is_error=outcome != ToolOutcome.OK,
             elapsed_ms=elapsed_ms,
         )
-    message.text = clean_text(text) or message.text
-    message.content = clean_json({**message.content, **(content or {})})
-    message.elapsed_ms = elapsed_ms if elapsed_ms is not None else message.elapsed_ms
-    if message.outcome != ToolOutcome.DENIED:  # the CLI reports denials as errors
-        message.outcome = outcome
-        message.is_error = outcome != ToolOutcome.OK
-    message.save()
-    publish_saved(message, is_new=False)
+    if message.outcome == ToolOutcome.DENIED:  # the CLI reports denials as errors
+        outcome = ToolOutcome.DENIED
+    has_changed = _change(
+        message,
+        text=text or message.text,
+        content=clean_json({**message.content, **(content or {})}),
+        elapsed_ms=message.elapsed_ms if elapsed_ms is None else elapsed_ms,
+        outcome=outcome,
+        is_error=outcome != ToolOutcome.OK,
+    )
+    if has_changed:
+        publish_saved(message, is_new=False)
     return message
 
 
@@ -264,13 +361,15 @@ def record_denial(
 
     Recording it again changes nothing.
     """
-    record_tool_call(
+    lock_run(run)
+    _write_call(
         run, tool_use_id=tool_use_id, tool_name=tool_name, tool_input=tool_input
     )
     known = _tool_row(run, tool_use_id, MessageRole.TOOL_RESULT)
     if known is not None and known.outcome == ToolOutcome.DENIED:
         return
-    record_tool_result(
+    reason = clean_text(reason)
+    _write_result(
         run, tool_use_id=tool_use_id, outcome=ToolOutcome.DENIED, text=reason
     )
     publish_on_commit(
@@ -287,8 +386,8 @@ def _tool_row(run: Run, tool_use_id: str, role: MessageRole) -> Message | None:
     return Message.objects.filter(
         session_id=run.session_id,
         branch_id=run.branch_id,
-        tool_use_id=tool_use_id,
         role=role,
+        **fitting(Message, tool_use_id=tool_use_id),
     ).first()
 
 
@@ -296,15 +395,15 @@ def _tool_row(run: Run, tool_use_id: str, role: MessageRole) -> Message | None:
 def close_open_blocks(run: Run, *, keep: Sequence[str] = ()) -> None:
     """End what a stopped run left open: half texts and calls without a result.
 
-    The calls whose tool_use_id is in `keep` still wait for a person.
+    The calls whose tool_use_id is in `keep` still wait for a person. The caller holds
+    the session's lock and ends the run in the same transaction.
     """
     open_rows = Message.objects.filter(run=run, is_streaming=True)
     for message_id in list(open_rows.values_list("pk", flat=True)):
         finish_stream(message_id, is_interrupted=True)
     for tool_use_id in _unanswered_calls(run):
-        if tool_use_id in keep:
-            continue
-        record_tool_result(run, tool_use_id=tool_use_id, outcome=ToolOutcome.CANCELLED)
+        if tool_use_id not in keep:
+            _write_result(run, tool_use_id=tool_use_id, outcome=ToolOutcome.CANCELLED)
 
 
 def _unanswered_calls(run: Run) -> list[str]:

@@ -16,7 +16,7 @@ from uuid import UUID
 from asgiref.sync import ThreadSensitiveContext
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
-from django.db import connection
+from django.db import connections
 
 from agents.conf import conf
 from agents.domain.queries.transcript import stored_text

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 from uuid import UUID
 
+from agents.domain.approvals import preview_rule
 from agents.models import AgentSession, ApprovalRequest, User
 from agents.models.approvals import ApprovalKind, ApprovalScope, ApprovalStatus
 from agents.rendering.approvals import ApprovalView, approval_view
@@ -82,6 +83,11 @@ class ApprovalCard:
         who = f" by {by.get_username()}" if by else ""
         scope = _SCOPES.get(self.approval.scope, "")
         return f"{self.view.headline}: {word}{who}{scope}"
+
+    @cached_property
+    def rule(self) -> str:
+        """What a standing approval would allow; empty where none is narrow enough."""
+        return str(preview_rule(self.approval) or "")
 
     @property
     def is_shortened(self) -> bool:

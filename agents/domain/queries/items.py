@@ -96,7 +96,9 @@ class Item:
 
     @property
     def is_shortened(self) -> bool:
-        return self.tool is not None and bool(self.tool.context["truncated"])
+        if self.tool is None:
+            return False
+        return self.is_cut or bool(self.tool.context["truncated"])
 
     @property
     def notice_kind(self) -> str:

@@ -16,7 +16,7 @@ from django.db.models import Case, F, Q, TextField, When
 from django.db.models.functions import Cast, Length, Substr
 
 from agents.conf import conf
-from agents.models import AgentSession, ApprovalRequest, Message, User
+from agents.models import AgentSession, Message, User
 from agents.models.messages import MessageQuerySet, MessageRole
 from agents.rendering.tool_calls import ToolResult, ToolView, tool_view
 
@@ -170,6 +170,11 @@ def _fill(message: Message) -> Message:
     return message
 
 
+def _lacks_content(message: Any) -> bool:
+    """Whether its content is too big for a list of messages."""
+    return bool(message.content_length > MAX_CONTENT_CHARACTERS)
+
+
 def _build(
     session: AgentSession, user: User, rows: Sequence[Message]
 ) -> tuple[Item, ...]:
@@ -210,12 +215,10 @@ class _Builder:
         )
         self._results = {row.tool_use_id: _fill(row) for row in results}
         can_answer = may_answer(self._user, self._session)
-        approvals = ApprovalRequest.objects.filter(
-            session=self._session, tool_use_id__in=tool_use_ids
-        ).select_related("decided_by")
+        approvals = self._session.approvals.filter(tool_use_id__in=tool_use_ids)
         self._approvals = {
             approval.tool_use_id: ApprovalCard(approval, can_answer)
-            for approval in approvals
+            for approval in approvals.select_related("decided_by")
         }
 
     def _items(self, rows: Iterable[Message], depth: int) -> tuple[Item, ...]:
@@ -234,6 +237,7 @@ class _Builder:
         return Item(
             message=message,
             tool=_view(message, result, limit),
+            is_cut=any(_lacks_content(row) for row in (message, result) if row),
             result=result,
             approval=self._approvals.get(message.tool_use_id),
             children=self._items(children, depth + 1) if depth < _MAX_DEPTH else (),
