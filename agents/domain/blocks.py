@@ -365,6 +365,11 @@ def record_denial(
     _write_call(
         run, tool_use_id=tool_use_id, tool_name=tool_name, tool_input=tool_input
     )
+    write_denial(run, tool_use_id=tool_use_id, tool_name=tool_name, reason=reason)
+
+
+def write_denial(run: Run, *, tool_use_id: str, tool_name: str, reason: str) -> None:
+    """The result row of a refused call; the caller holds the session's lock."""
     known = _tool_row(run, tool_use_id, MessageRole.TOOL_RESULT)
     if known is not None and known.outcome == ToolOutcome.DENIED:
         return
