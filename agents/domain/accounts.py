@@ -13,9 +13,13 @@ from django.utils import timezone
 from agents.conf import conf
 from agents.errors import InvalidInputError, NotAllowedError
 from agents.models import AuditEntry, Invite, Preferences, User
+from agents.models.fields import fitting
 from agents.models.users import Role
+from agents.rendering.text import clean_text
 
 from . import audit
+
+NAME_CHARACTERS = 150
 
 
 def preferences_of(user: User) -> Preferences:
@@ -86,6 +90,8 @@ def accept_invite(
     Raises: NotAllowedError when somebody used it first, InvalidInputError when the
         name was taken a moment ago.
     """
+    if invite.created_by_id is None and not needs_setup():
+        raise NotAllowedError("This site has its owner already.")
     used = Invite.objects.open().filter(pk=invite.pk).update(accepted_at=timezone.now())
     if not used:
         raise NotAllowedError("This link has been used already.")
@@ -115,14 +121,20 @@ def sign_in_is_blocked(username: str, address: str) -> bool:
     """Whether this name or this address failed too often in the last minutes."""
     since = timezone.now() - timedelta(seconds=conf().login_window_seconds)
     failures = AuditEntry.objects.filter(action="login.failed", created_at__gt=since)
-    same = Q(address=address) | Q(data__username=username.lower())
+    same = Q(data__username=_tried_name(username))
+    if address:  # unknown behind a Unix socket; then only the name counts
+        same |= Q(**fitting(AuditEntry, address=address))
     return failures.filter(same).count() >= conf().login_attempts
 
 
 def record_failed_sign_in(username: str, address: str) -> None:
     audit.record(
-        "login.failed", actor=None, address=address, username=username.lower()[:150]
+        "login.failed", actor=None, address=address, username=_tried_name(username)
     )
+
+
+def _tried_name(username: str) -> str:
+    return clean_text(username).lower()[:NAME_CHARACTERS]
 
 
 def record_sign_in(user: User, address: str) -> None:

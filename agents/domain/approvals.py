@@ -19,6 +19,7 @@ from agents.events.bus import publish_on_commit
 from agents.events.vocabulary import ApprovalRequested
 from agents.models import ApprovalRequest, PermissionRule, Run, User
 from agents.models.approvals import ApprovalKind, ApprovalScope, ApprovalStatus
+from agents.models.fields import fitting
 from agents.models.rules import RuleEffect, RuleScope
 from agents.policy.decision import ToolCall
 from agents.policy.paths import Place
@@ -26,7 +27,7 @@ from agents.policy.rules import Rule, suggest_rule
 from agents.rendering.text import clean_json, clean_text
 
 from . import audit, runs, schemas, settling
-from .blocks import lock_session
+from .locks import lock_run, lock_session
 from .status import refresh_status
 
 _KINDS = {
@@ -53,6 +54,13 @@ def hash_input(tool_name: str, tool_input: dict[str, Any]) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
+def is_about(
+    approval: ApprovalRequest, tool_name: str, tool_input: dict[str, Any]
+) -> bool:
+    """Whether the request is about exactly this call; ids come from outside."""
+    return approval.input_sha256 == hash_input(tool_name, tool_input)
+
+
 @transaction.atomic
 def open_approval(
     run: Run,
@@ -65,22 +73,30 @@ def open_approval(
     agent_id: str = "",
     hot_seconds: float | None = None,
 ) -> ApprovalRequest:
-    """The request of this tool call; asking again finds the first one."""
-    lock_session(run.session_id)
+    """The request of this tool call; asking again finds the first one.
+
+    Ids come from outside, so the caller checks by `is_about` what it was given.
+
+    Raises: LeaseLostError when the run ended or another worker has it.
+    """
+    lock_run(run)
     now = timezone.now()
     hot = conf().approval_hot_seconds if hot_seconds is None else hot_seconds
     approval, is_new = ApprovalRequest.objects.get_or_create(
         session_id=run.session_id,
-        tool_use_id=tool_use_id,
+        **fitting(ApprovalRequest, tool_use_id=tool_use_id),
         defaults={
             "run": run,
             "kind": _KINDS.get(tool_name, ApprovalKind.APPROVAL),
-            "agent_id": agent_id,
-            "tool_name": tool_name,
             "tool_input": clean_json(tool_input),
             "input_sha256": hash_input(tool_name, tool_input),
-            "reason": reason,
-            "rule_id": rule_id,
+            **fitting(
+                ApprovalRequest,
+                agent_id=agent_id,
+                tool_name=tool_name,
+                reason=reason,
+                rule_id=rule_id,
+            ),
             "hot_until": now + timedelta(seconds=hot),
             "expires_at": now + timedelta(days=conf().approval_expiry_days),
         },
@@ -91,8 +107,8 @@ def open_approval(
                 session_id=run.session_id,
                 approval_id=approval.pk,
                 kind=approval.kind,
-                tool_name=tool_name,
-                tool_use_id=tool_use_id,
+                tool_name=approval.tool_name,
+                tool_use_id=approval.tool_use_id,
             )
         )
         refresh_status(run.session_id)
@@ -124,11 +140,11 @@ def decide_approval(
                 status=status,
                 decided_by=user,
                 decided_at=timezone.now(),
-                channel=decision.channel,
+                **fitting(ApprovalRequest, channel=decision.channel),
                 message=clean_text(decision.message).strip(),
                 updated_input=updated_input,
                 scope=decision.scope,
-                stops_run=decision.stops_run,
+                stops_run=decision.stops_run and not decision.is_approved,
             )
         )
         approval.refresh_from_db()
@@ -225,12 +241,12 @@ def take_grant(
     """Use the one-time permission that an interrupted call was given, if any.
 
     It fits exactly one call: the same tool with the input that was asked about, or
-    with the input that the person put in its place; and it fits once. What was asked
-    since the run was last claimed belongs to a waiter that is alive.
+    with the input that the person put in its place; and it fits once, in the run
+    that asked. What was asked since the run was last claimed belongs to a waiter that
+    is alive.
     """
     wanted = hash_input(tool_name, tool_input)
-    granted = ApprovalRequest.objects.filter(
-        session_id=run.session_id,
+    granted = run.approvals.filter(
         tool_name=tool_name,
         status=ApprovalStatus.APPROVED,
         consumed_at=None,
@@ -247,47 +263,36 @@ def take_grant(
 
 def undelivered_decisions(run: Run) -> list[ApprovalRequest]:
     """What people answered while no process was there to hear it; oldest first."""
-    return list(
-        run.approvals.filter(
-            status__in=(ApprovalStatus.APPROVED, ApprovalStatus.DENIED),
-            consumed_at=None,
-        ).select_related("decided_by")
-    )
+    return list(run.approvals.unheard().select_related("decided_by"))
 
 
-@transaction.atomic
 def deny_on_timeout(approval: ApprovalRequest) -> bool:
     """The session's `on_timeout` is "deny". Returns: False if it was decided."""
-    lock_session(approval.session_id)
-    won = settling.settle(approval, ApprovalStatus.DENIED, "Approval timed out")
-    refresh_status(approval.session_id)
-    return won
+    return _end(approval, ApprovalStatus.DENIED, "Approval timed out")
 
 
-@transaction.atomic
 def cancel_approval(approval: ApprovalRequest) -> bool:
     """The CLI withdrew the call. Returns: False if it was decided."""
-    lock_session(approval.session_id)
-    won = settling.settle(approval, ApprovalStatus.CANCELLED)
-    refresh_status(approval.session_id)
-    return won
+    return _end(approval, ApprovalStatus.CANCELLED)
 
 
-@transaction.atomic
 def expire_approvals() -> int:
-    """End what nobody answered within its time; their parked runs go on without."""
+    """End what nobody answered within its time, and the runs that wait for it."""
     due = ApprovalRequest.objects.filter(
         status=ApprovalStatus.PENDING, expires_at__lte=timezone.now()
     )
-    expired = [
-        approval
-        for approval in due
-        if settling.settle(approval, ApprovalStatus.EXPIRED)
-    ]
-    for approval in expired:
+    return sum(_end(approval, ApprovalStatus.EXPIRED) for approval in list(due))
+
+
+@transaction.atomic
+def _end(approval: ApprovalRequest, status: ApprovalStatus, message: str = "") -> bool:
+    """Settle a request without a person; its run may be parked by now."""
+    lock_session(approval.session_id)
+    won = settling.settle(approval, status, message)
+    if won:
         refresh_status(approval.session_id)
         runs.resume_if_decided(approval.run_id)
-    return len(expired)
+    return won
 
 
 def pending_count(user: User) -> int:

@@ -7,6 +7,8 @@ from typing import Any
 from django.db.models import Model
 
 from agents.models import AuditEntry, User
+from agents.models.fields import fitting
+from agents.rendering.text import clean_json
 
 
 def record(
@@ -20,9 +22,9 @@ def record(
     """Append one entry; `data` must be JSON values and hold no secret."""
     AuditEntry.objects.create(
         action=action,
-        actor=actor if actor is not None and actor.is_authenticated else None,
+        actor=actor,
         target_type=target._meta.model_name or "" if target is not None else "",
         target_id=str(target.pk) if target is not None else "",
-        address=address,
-        data=data,
+        data=clean_json(data),
+        **fitting(AuditEntry, address=address),
     )

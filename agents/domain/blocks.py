@@ -374,9 +374,7 @@ def write_denial(run: Run, *, tool_use_id: str, tool_name: str, reason: str) -> 
     if known is not None and known.outcome == ToolOutcome.DENIED:
         return
     reason = clean_text(reason)
-    _write_result(
-        run, tool_use_id=tool_use_id, outcome=ToolOutcome.DENIED, text=reason
-    )
+    _write_result(run, tool_use_id=tool_use_id, outcome=ToolOutcome.DENIED, text=reason)
     publish_on_commit(
         ToolDenied(
             session_id=run.session_id,

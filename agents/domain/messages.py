@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import F
 from django.utils import timezone
 
 from agents.errors import InvalidInputError
@@ -15,7 +16,8 @@ from agents.models.runs import RunKind
 from agents.rendering.text import clean_json, clean_text
 
 from . import runs
-from .blocks import add_message, lock_session
+from .blocks import add_message
+from .locks import lock_session
 
 MAX_PROMPT_CHARACTERS = 1_000_000
 
@@ -36,7 +38,8 @@ def send_message(
     Raises: InvalidInputError when there is nothing to send.
     """
     text = clean_prompt(text)
-    lock_session(session.pk)
+    session = lock_session(session.pk)
+    assert session.active_branch_id is not None, "made with its main branch"
     if client_message_id is not None:
         sent = session.messages.filter(client_message_id=client_message_id).first()
         if sent is not None:
@@ -44,7 +47,7 @@ def send_message(
     is_busy = session.runs.unfinished().exists()
     message = add_message(
         session.pk,
-        branch_id=_active_branch_id(session),
+        branch_id=session.active_branch_id,
         role=MessageRole.USER,
         text=text,
         author=author,
@@ -52,9 +55,10 @@ def send_message(
         attachments=clean_json(attachments or {}),
         queued_at=timezone.now() if is_busy else None,
     )
-    AgentSession.objects.filter(pk=session.pk).update(
-        queue_paused=False, closed_at=None
-    )
+    if session.queue_paused or session.closed_at:
+        AgentSession.objects.filter(pk=session.pk).update(
+            queue_paused=False, closed_at=None
+        )
     if is_busy:
         runs.publish_queue(session.pk)
     else:
@@ -75,16 +79,6 @@ def clean_prompt(text: str) -> str:
     return cleaned
 
 
-def _active_branch_id(session: AgentSession) -> UUID:
-    branch_id = (
-        AgentSession.objects.filter(pk=session.pk)
-        .values_list("active_branch_id", flat=True)
-        .get()
-    )
-    assert branch_id is not None, "a session is made with its main branch"
-    return branch_id
-
-
 @transaction.atomic
 def remove_queued_message(message: Message) -> bool:
     """Take a message out of the queue. Returns: False if it is already delivered."""
@@ -95,5 +89,8 @@ def remove_queued_message(message: Message) -> bool:
         .delete()
     )
     if deleted:
+        AgentSession.objects.filter(pk=message.session_id).update(
+            message_count=F("message_count") - 1
+        )
         runs.publish_queue(message.session_id)
     return bool(deleted)

@@ -14,6 +14,7 @@ from agents.models.messages import MessageRole
 from agents.rendering.text import clean_json, clean_text
 
 from .blocks import add_message, publish_saved
+from .locks import lock_session
 
 RETRY_SENTENCES = {
     "rate_limit": "The provider asks for fewer calls (rate limit).",
@@ -21,10 +22,14 @@ RETRY_SENTENCES = {
     "server_error": "The provider reports an error of its own.",
     "authentication_failed": "The provider refuses the key.",
 }
+RETRY_SENTENCE = "The call to the model failed."
 
 
 def add_notice(run: Run, kind: str, text: str, **facts: Any) -> Message:
-    """A card of `kind`: "error", "retry", "stalled", "stopped", "interrupted"."""
+    """A card of `kind`: error, retry, stalled, stopped, interrupted or info.
+
+    Raises: LeaseLostError when the run ended or another worker has it.
+    """
     return add_message(
         run.session_id,
         branch_id=run.branch_id,
@@ -39,7 +44,9 @@ def add_notice(run: Run, kind: str, text: str, **facts: Any) -> Message:
 @transaction.atomic
 def update_notice(message_id: UUID, text: str, **facts: Any) -> None:
     """Change a notice in place, such as a retry that goes on counting."""
-    message = Message.objects.select_for_update().get(pk=message_id)
+    message = Message.objects.get(pk=message_id)
+    lock_session(message.session_id)
+    message.refresh_from_db(fields=["content"])
     message.text = clean_text(text)
     message.content = clean_json({**message.content, **facts})
     message.save(update_fields=["text", "content", "updated_at"])
@@ -72,7 +79,7 @@ def record_retry(
             error=error,
         )
     )
-    sentence = RETRY_SENTENCES.get(error, "The call to the model failed.")
+    sentence = RETRY_SENTENCES.get(error, RETRY_SENTENCE)
     text = (
         f"{sentence} Trying again in {max(1, round(delay_ms / 1000))} s"
         f" (try {attempt} of {max_retries})."
@@ -82,3 +89,14 @@ def record_retry(
         return add_notice(run, "retry", text, **facts).pk
     update_notice(notice_id, text, **facts)
     return notice_id
+
+
+@transaction.atomic
+def end_retries(notice_id: UUID) -> None:
+    """The call went through: the notice says what was, not what comes next."""
+    content = Message.objects.values_list("content", flat=True).get(pk=notice_id)
+    attempts = content["attempt"]
+    tries = "try" if attempts == 1 else "tries"
+    sentence = RETRY_SENTENCES.get(content["error"], RETRY_SENTENCE)
+    text = f"{sentence} It went on after {attempts} more {tries}."
+    update_notice(notice_id, text, kind="info")

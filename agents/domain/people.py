@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from django.contrib.sessions.models import Session
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from agents.errors import InvalidInputError
@@ -35,9 +36,11 @@ def save_person(person: User, actor: User) -> User:
 
     Raises: InvalidInputError when no active owner would be left.
     """
-    before = User.objects.select_for_update().filter(pk=person.pk).first()
-    # Both of two owners who step down at once must not see the other one stay.
-    list(User.objects.select_for_update().filter(role=Role.OWNER))
+    # With all owners locked, in one order, two who step down at once can't each see
+    # the other one stay.
+    concerned = User.objects.filter(Q(pk=person.pk) | Q(role=Role.OWNER))
+    locked = concerned.select_for_update(no_key=True).order_by("pk")
+    before = {user.pk: user for user in locked}.get(person.pk)
     if before is not None and would_leave_no_owner(person):
         raise InvalidInputError(NO_OWNER_LEFT, field="role")
     accounts.set_role(person, Role(person.role))

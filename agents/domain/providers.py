@@ -8,6 +8,7 @@ from django.utils import timezone
 from agents.conf import conf
 from agents.models import AgentSession, Provider, User
 from agents.models.providers import ProviderKind
+from agents.rendering.text import clean_json, clean_text
 
 from . import audit
 
@@ -18,9 +19,11 @@ DEMO_NAME = "Demo model"
 def provider_for(session: AgentSession) -> Provider:
     """The session's own provider, else the owner's, else the site's, else the demo."""
     chosen = session.provider
-    if chosen is not None and chosen.is_enabled:
-        return chosen
-    return default_provider(session.owner)
+    if chosen is None or not chosen.is_enabled:
+        return default_provider(session.owner)
+    # An account's key serves that account's sessions only.
+    is_theirs = chosen.owner_id in (None, session.owner_id)
+    return chosen if is_theirs else default_provider(session.owner)
 
 
 def default_provider(user: User) -> Provider:
@@ -84,7 +87,7 @@ def delete_provider(provider: Provider, user: User) -> None:
 
 def record_test(provider: Provider, *, error: str, models: list[str]) -> None:
     provider.tested_at = timezone.now()
-    provider.test_error = error
+    provider.test_error = clean_text(error)
     if models:
-        provider.models_found = models
+        provider.models_found = clean_json(models)
     provider.save(update_fields=["tested_at", "test_error", "models_found"])

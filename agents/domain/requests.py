@@ -31,15 +31,18 @@ def last_request(session_id: UUID) -> dict[str, Any] | None:
     kept = ModelRequest.objects.filter(session_id=session_id).first()
     if kept is None or kept.is_truncated:
         return None
-    body = json.loads(zlib.decompress(kept.body_zlib))
+    try:
+        body = json.loads(zlib.decompress(kept.body_zlib))
+    except ValueError:  # what was sent was no JSON
+        return None
     return body if isinstance(body, dict) else None
 
 
 def tool_schema(session_id: UUID, tool_name: str) -> dict[str, Any] | None:
     """The JSON schema of a tool's input, as the model was given it."""
-    body = last_request(session_id) or {}
-    for tool in body.get("tools", []):
-        if tool.get("name") == tool_name:
+    tools = (last_request(session_id) or {}).get("tools")
+    for tool in tools if isinstance(tools, list) else []:
+        if isinstance(tool, dict) and tool.get("name") == tool_name:
             schema = tool.get("input_schema")
             return schema if isinstance(schema, dict) else None
     return None

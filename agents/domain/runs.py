@@ -12,23 +12,34 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import F
 from django.utils import timezone
 
 from agents.conf import conf
 from agents.errors import AgentsError, LeaseLostError, RunActiveError
 from agents.events.bus import control_group, publish_on_commit, ring_on_commit
 from agents.events.vocabulary import QueueUpdated, RunCompleted, RunFailed
-from agents.models import AgentSession, ApprovalRequest, Message, Run
+from agents.models import AgentSession, Message, Run
 from agents.models.approvals import ApprovalStatus
 from agents.models.messages import MessageRole
-from agents.models.runs import LIVE_STATES, RunKind, RunState, StopReason
+from agents.models.runs import (
+    LIVE_STATES,
+    RunKind,
+    RunQuerySet,
+    RunState,
+    StopReason,
+)
+from agents.rendering.text import clean_text
 
 from . import blocks, notices, settling
 from .dispatching import dispatcher
+from .locks import lock_session
 from .status import refresh_status
 
 CONTINUE_PROMPT = "Please continue where you left off."
+INTERRUPTED = "The server stopped while the agent was at work."
+UNANSWERED = "Stopped, because nobody decided about the call in time."
+DENIED_AND_STOPPED = "Stopped, because the call was denied."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +64,7 @@ def start_run(message: Message, *, kind: RunKind) -> Run:
 
     Raises: RunActiveError when the session already has an unfinished run.
     """
-    blocks.lock_session(message.session_id)
-    if Run.objects.unfinished().filter(session_id=message.session_id).exists():
+    if _is_busy(lock_session(message.session_id)):
         raise RunActiveError("The agent is already at work in this session.")
     run = Run.objects.create(
         session_id=message.session_id,
@@ -67,14 +77,23 @@ def start_run(message: Message, *, kind: RunKind) -> Run:
     return run
 
 
+def _is_busy(session: AgentSession) -> bool:
+    return session.runs.unfinished().exists()
+
+
 def claim_run(run_id: UUID, worker: str) -> Run | None:
     """Take the run for `worker`, if it still waits for one.
 
     Returns: the run with its new fencing number, or None if there is nothing to do.
     """
+    waiting = Run.objects.filter(pk=run_id, state=RunState.QUEUED)
+    session_id = waiting.values_list("session_id", flat=True).first()
+    if session_id is None:
+        return None
     with transaction.atomic():
+        lock_session(session_id)
         now = timezone.now()
-        won = Run.objects.filter(pk=run_id, state=RunState.QUEUED).update(
+        won = waiting.update(
             state=RunState.STARTING,
             lease_owner=worker,
             lease_expires_at=now + timedelta(seconds=conf().lease_seconds),
@@ -84,11 +103,9 @@ def claim_run(run_id: UUID, worker: str) -> Run | None:
         )
         if not won:
             return None
-        run = Run.objects.select_related("session", "branch", "trigger_message").get(
-            pk=run_id
-        )
-        refresh_status(run.session_id)
-        return run
+        refresh_status(session_id)
+        claimed = Run.objects.select_related("session", "branch", "trigger_message")
+        return claimed.get(pk=run_id)
 
 
 def mark_running(run: Run, **facts: Any) -> None:
@@ -117,8 +134,8 @@ def extend_lease(run: Run) -> datetime | None:
     )
 
 
-def _held(run: Run) -> Any:
-    return Run.objects.filter(pk=run.pk, fencing=run.fencing, state__in=LIVE_STATES)
+def _held(run: Run) -> RunQuerySet:
+    return Run.objects.live().still_of(run)
 
 
 @transaction.atomic
@@ -127,7 +144,7 @@ def finish_run(run: Run, outcome: RunOutcome) -> None:
 
     Raises: LeaseLostError when another worker owns the run by now.
     """
-    blocks.lock_session(run.session_id)
+    lock_session(run.session_id)
     if not _held(run).exists():
         raise LeaseLostError("Another worker took over this run.")
     _finish(run, outcome)
@@ -142,9 +159,9 @@ def _finish(run: Run, outcome: RunOutcome) -> None:
         stop_reason=outcome.stop_reason,
         success=outcome.success,
         error_class=outcome.error_class,
-        error_text=outcome.error_text,
+        error_text=clean_text(outcome.error_text),
         steps=outcome.steps,
-        model_actual=outcome.model_actual or F("model_actual"),
+        **({"model_actual": outcome.model_actual} if outcome.model_actual else {}),
         finished_at=now,
         lease_owner="",
         lease_expires_at=None,
@@ -154,7 +171,7 @@ def _finish(run: Run, outcome: RunOutcome) -> None:
         run.branch.save(update_fields=["sdk_resume_uuid"])
     run.refresh_from_db()
     _publish_end(run)
-    if not outcome.success:
+    if not outcome.success or run.stop_requested_at:
         _pause_queue(run.session_id)
     refresh_status(run.session_id, always_publish=True)
     deliver_next_message(run.session_id)
@@ -199,50 +216,78 @@ def _pause_queue(session_id: UUID) -> None:
 
 @transaction.atomic
 def park_run(run: Run, *, steps: int = 0) -> bool:
-    """Let the run wait without a process for the answer to its pending approvals.
+    """Let the run wait without a process for what people decide about its calls.
 
-    Returns: False when nothing is pending any more (then the caller finishes it).
+    A decision that came in and was not heard counts: then it goes on at once.
+
+    Returns: False when there is nothing to wait for, or a person asked the run to
+        stop (then the caller finishes it).
     Raises: LeaseLostError.
     """
-    blocks.lock_session(run.session_id)
+    lock_session(run.session_id)
     if not _held(run).exists():
         raise LeaseLostError("Another worker took over this run.")
-    if not run.approvals.pending().exists():
+    return _park_if_waiting(run, steps)
+
+
+def _park_if_waiting(run: Run, steps: int) -> bool:
+    pending = list(run.approvals.pending().values_list("tool_use_id", flat=True))
+    is_stopped = Run.objects.filter(pk=run.pk).exclude(stop_requested_at=None).exists()
+    if is_stopped or not (pending or run.approvals.unheard().exists()):
         return False
-    _park(run, steps)
-    return True
-
-
-def _park(run: Run, steps: int) -> None:
-    blocks.close_open_blocks(run, keep=_pending_tool_use_ids(run))
+    blocks.close_open_blocks(run, keep=pending)
     Run.objects.filter(pk=run.pk).update(
-        state=RunState.PARKED, steps=steps, lease_owner="", lease_expires_at=None
+        state=RunState.PARKED,
+        steps=steps,
+        fencing=F("fencing") + 1,  # whoever held it writes no more
+        lease_owner="",
+        lease_expires_at=None,
     )
     refresh_status(run.session_id, always_publish=True)
-
-
-def _pending_tool_use_ids(run: Run) -> list[str]:
-    return list(run.approvals.pending().values_list("tool_use_id", flat=True))
+    resume_if_decided(run.pk)
+    return True
 
 
 @transaction.atomic
 def resume_if_decided(run_id: UUID) -> bool:
-    """Queue a parked run again once none of its approvals is pending.
+    """Move a parked run on once none of its approvals is pending.
 
     Both the decision and the end of a run call this, so whoever is second does it.
+    The run is queued again to hear the decisions; it ends here when one of them was
+    "deny and stop", or when its requests ended without anybody deciding.
+
+    Returns: whether the run was queued.
     """
-    run = Run.objects.filter(pk=run_id).first()
-    if run is None or run.state != RunState.PARKED:
+    run = Run.objects.select_related("branch").filter(pk=run_id).first()
+    if run is None:
         return False
-    if run.approvals.pending().exists():
+    lock_session(run.session_id)
+    run.refresh_from_db(fields=["state", "fencing"])
+    if run.state != RunState.PARKED or run.approvals.pending().exists():
         return False
-    moved = Run.objects.filter(pk=run_id, state=RunState.PARKED).update(
-        state=RunState.QUEUED, kind=RunKind.RESUME
-    )
-    if moved:
-        refresh_status(run.session_id)
-        dispatcher().enqueue(run_id)
-    return bool(moved)
+    decided = list(run.approvals.unheard())
+    for approval in decided:
+        if approval.status == ApprovalStatus.DENIED:
+            settling.write_denial(run, approval)
+    if not decided:
+        _end_parked(run, StopReason.CANCELLED, UNANSWERED)
+    elif any(approval.stops_run for approval in decided):
+        _end_parked(run, StopReason.DENIED, DENIED_AND_STOPPED)
+    else:
+        _requeue(run)
+        return True
+    return False
+
+
+def _end_parked(run: Run, stop_reason: StopReason, sentence: str) -> None:
+    notices.add_notice(run, "stopped", sentence, stop_reason=stop_reason)
+    _finish(run, RunOutcome(stop_reason=stop_reason, steps=run.steps))
+
+
+def _requeue(run: Run) -> None:
+    Run.objects.filter(pk=run.pk).update(state=RunState.QUEUED, kind=RunKind.RESUME)
+    refresh_status(run.session_id)
+    dispatcher().enqueue(run.pk)
 
 
 @transaction.atomic
@@ -254,7 +299,7 @@ def stop_agent(session: AgentSession) -> bool:
 
     Returns: False when nothing was running.
     """
-    blocks.lock_session(session.pk)
+    lock_session(session.pk)
     run = session.runs.unfinished().select_related("branch").first()
     if run is None:
         return False
@@ -272,7 +317,7 @@ def retry_last_run(session: AgentSession) -> Run:
 
     Raises: RunActiveError; AgentsError when there is nothing to try again.
     """
-    blocks.lock_session(session.pk)
+    lock_session(session.pk)
     last = session.runs.order_by("-created_at").select_related("trigger_message")
     run = last.first()
     if run is None:
@@ -286,7 +331,7 @@ def continue_session(session: AgentSession) -> Run:
 
     Raises: RunActiveError.
     """
-    session = blocks.lock_session(session.pk)
+    session = lock_session(session.pk)
     assert session.active_branch_id is not None, "made with its main branch"
     message = blocks.add_message(
         session.pk,
@@ -311,58 +356,46 @@ def reap_expired_leases() -> int:
     return _settle_dead(Run.objects.live().filter(lease_expires_at__lt=timezone.now()))
 
 
-def _settle_dead(dead_runs: Any) -> int:
-    count = 0
-    for run_id, fencing in list(dead_runs.values_list("pk", "fencing")):
-        count += _settle(run_id, fencing)
-    return count
+def _settle_dead(dead_runs: RunQuerySet) -> int:
+    dead = list(dead_runs.values_list("pk", "fencing"))
+    return sum(_settle(run_id, fencing) for run_id, fencing in dead)
 
 
 @transaction.atomic
 def _settle(run_id: UUID, fencing: int) -> bool:
-    """Park the run where an approval is pending, else end it as stopped.
+    """Park the run where a person's decision is due or unheard, else end it.
 
     The fencing number moves on first, so that a worker that was only slow finds
     its lease lost.
     """
-    taken = Run.objects.filter(
-        pk=run_id, fencing=fencing, state__in=LIVE_STATES
-    ).update(fencing=F("fencing") + 1)
-    if not taken:
+    dead = Run.objects.live().filter(pk=run_id, fencing=fencing)
+    run = dead.select_related("branch").first()
+    if run is None:
         return False
-    run = Run.objects.select_related("branch").get(pk=run_id)
-    blocks.lock_session(run.session_id)
-    if run.approvals.pending().exists():
-        _park(run, run.steps)
-    elif _has_unused_decision(run):
-        _park(run, run.steps)
-        resume_if_decided(run.pk)
-    else:
-        notices.add_notice(
-            run,
-            "interrupted",
-            "The server stopped while the agent was at work. What it had written is"
-            " kept; it can go on from there.",
-        )
-        _finish(
-            run,
-            RunOutcome(
-                stop_reason=StopReason.CANCELLED,
-                error_class="interrupted",
-                error_text="The server stopped while the agent was at work.",
-                steps=run.steps,
-            ),
-        )
+    lock_session(run.session_id)
+    if not dead.update(fencing=F("fencing") + 1):
+        return False
+    run.refresh_from_db(fields=["fencing"])
+    if not _park_if_waiting(run, run.steps):
+        _end_interrupted(run)
     return True
 
 
-def _has_unused_decision(run: Run) -> bool:
-    """Whether a person's answer came in and never reached the agent."""
-    return ApprovalRequest.objects.filter(
-        Q(status=ApprovalStatus.APPROVED) | Q(status=ApprovalStatus.DENIED),
-        run=run,
-        consumed_at=None,
-    ).exists()
+def _end_interrupted(run: Run) -> None:
+    notices.add_notice(
+        run,
+        "interrupted",
+        f"{INTERRUPTED} What it had written is kept; it can go on from there.",
+    )
+    _finish(
+        run,
+        RunOutcome(
+            stop_reason=StopReason.CANCELLED,
+            error_class="interrupted",
+            error_text=INTERRUPTED,
+            steps=run.steps,
+        ),
+    )
 
 
 def publish_queue(session_id: UUID) -> None:
@@ -378,10 +411,15 @@ def publish_queue(session_id: UUID) -> None:
 
 @transaction.atomic
 def deliver_next_message(session_id: UUID) -> Run | None:
-    """Start a run for the oldest queued message, unless the queue is paused."""
-    session = blocks.lock_session(session_id)
+    """Start a run for the oldest queued message.
+
+    Not while the queue is paused, and not in a session that was put away meanwhile.
+    """
+    session = lock_session(session_id)
+    if session.queue_paused or session.closed_at or _is_busy(session):
+        return None
     message = session.messages.queued().first()
-    if message is None or session.queue_paused or session.runs.unfinished().exists():
+    if message is None:
         return None
     # It belongs where the conversation now ends, not where it was typed.
     seq = blocks.next_message_seq(session_id)

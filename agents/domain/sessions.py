@@ -29,7 +29,7 @@ from agents.workspaces.folders import create_workspace
 
 from . import audit, messages, runs
 from .accounts import preferences_of
-from .blocks import lock_session
+from .locks import lock_session
 from .status import refresh_status
 
 NAME_CHARACTERS = 60

@@ -9,6 +9,10 @@ from agents.events.vocabulary import ApprovalResolved
 from agents.models import ApprovalRequest, Run
 from agents.models.approvals import ApprovalStatus
 
+from . import blocks
+
+DENIED_BY_PERSON = "The user denied this call."
+
 
 def cancel_pending(run: Run) -> None:
     """Withdraw what the run still asked; called in the transaction that ends it."""
@@ -28,6 +32,16 @@ def settle(
     if won:
         announce(approval, status)
     return bool(won)
+
+
+def write_denial(run: Run, approval: ApprovalRequest) -> None:
+    """Show a call as denied that no process is there to record it for."""
+    blocks.write_denial(
+        run,
+        tool_use_id=approval.tool_use_id,
+        tool_name=approval.tool_name,
+        reason=approval.message or DENIED_BY_PERSON,
+    )
 
 
 def announce(

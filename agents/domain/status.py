@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from django.db.models import F
 from django.utils import timezone
 
 from agents.events.bus import publish_on_commit
@@ -25,7 +26,9 @@ def derive_status(session_id: UUID) -> SessionStatus:
     """Pending approvals first, then the unfinished run, then the last outcome."""
     if ApprovalRequest.objects.filter(session_id=session_id).pending().exists():
         return SessionStatus.WAITING_APPROVAL
-    run = Run.objects.filter(session_id=session_id).order_by("-created_at").first()
+    # Not by created_at alone: a clock that was set back must not hide what runs now.
+    latest = F("finished_at").desc(nulls_first=True), "-created_at"
+    run = Run.objects.filter(session_id=session_id).order_by(*latest).first()
     if run is None:
         return SessionStatus.IDLE
     if run.state in LIVE_STATES:

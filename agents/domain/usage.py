@@ -15,6 +15,9 @@ from django.db.models import Count, Q, Sum
 from agents.events.bus import publish_on_commit
 from agents.events.vocabulary import CostUpdated
 from agents.models import AgentSession, CostEntry, Run
+from agents.models.fields import fitting
+
+from .locks import lock_session
 
 PRICES_FILE = Path(__file__).with_name("prices.toml")
 
@@ -75,20 +78,19 @@ def record_usage(
 
     The run is the session's unfinished one; a late answer counts for the session.
     """
-    session = AgentSession.objects.select_for_update().filter(pk=session_id).first()
-    if session is None:
+    if not AgentSession.objects.filter(pk=session_id).exists():
         return False
+    session = lock_session(session_id)
     price = price_of(model)
     run = session.runs.unfinished().first()
     _, is_new = CostEntry.objects.get_or_create(
-        message_id=message_id,
-        model=model,
+        **fitting(CostEntry, message_id=message_id, model=model),
         defaults={
             "provider_id": provider_id,
             "user_id": session.owner_id,
             "session": session,
             "run": run,
-            "agent_id": agent_id,
+            **fitting(CostEntry, agent_id=agent_id),
             "input_tokens": usage.input_tokens,
             "output_tokens": usage.output_tokens,
             "cache_read_tokens": usage.cache_read_tokens,

@@ -42,6 +42,11 @@ class ApprovalRequestQuerySet(models.QuerySet["ApprovalRequest"]):
     def pending(self) -> ApprovalRequestQuerySet:
         return self.filter(status=ApprovalStatus.PENDING, expires_at__gt=timezone.now())
 
+    def unheard(self) -> ApprovalRequestQuerySet:
+        """Decided by people, and not delivered to the agent."""
+        decided = (ApprovalStatus.APPROVED, ApprovalStatus.DENIED)
+        return self.filter(status__in=decided, consumed_at=None)
+
 
 class ApprovalRequest(PublicIdModel):
     session = models.ForeignKey(

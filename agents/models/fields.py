@@ -42,7 +42,7 @@ def one_of(
     )
 
 
-def fitting(model: type[models.Model], **columns: Any) -> dict[str, Any]:
+def fitting(model: type[models.Model], /, **columns: Any) -> dict[str, Any]:
     """`columns` with every text cleaned and cut to what its column takes.
 
     For names and ids that models, tools and upstreams choose: PostgreSQL refuses what
