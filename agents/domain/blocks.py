@@ -64,9 +64,10 @@ def add_message(
 def _append(
     session_id: UUID, *, role: MessageRole, content: dict[str, Any], **columns: Any
 ) -> Message:
+    shown = "" if columns.get("hidden") else columns.get("text", "")
     message = Message.objects.create(
         session_id=session_id,
-        seq=next_message_seq(session_id, **_tally(role, columns.get("text", ""))),
+        seq=next_message_seq(session_id, **_tally(role, shown)),
         role=role,
         content=clean_json(content),
         **fitting(Message, **columns),

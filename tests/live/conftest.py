@@ -28,15 +28,18 @@ class Browser:
     """A page that is open on a socket, kept up to date as htmx would."""
 
     def __init__(self, path: str, user: User) -> None:
-        self.socket = WebsocketCommunicator(URLRouter(websocket_urlpatterns), path)
-        self.socket.scope["user"] = user
+        routes: Any = websocket_urlpatterns
+        communicator: Any = WebsocketCommunicator(URLRouter(routes), path)
+        self.socket = communicator
+        self.scope = communicator.scope
+        self.scope["user"] = user  # as AuthMiddleware would
         self.dom = Node("#root")
 
     async def open(self) -> None:
         """Connect and take the snapshot as the page."""
         connected, _ = await self.socket.connect()
         assert connected
-        self.dom = parse(await self.socket.receive_from(PATIENCE_SECONDS))
+        self.dom = parse(await self._receive())
         for node in self.dom.walk():
             node.attributes.pop("hx-swap-oob", None)
 
@@ -49,9 +52,12 @@ class Browser:
         return code
 
     async def frame(self) -> str:
-        html: str = await self.socket.receive_from(PATIENCE_SECONDS)
+        html = await self._receive()
         apply_frame(self.dom, html)
         return html
+
+    async def _receive(self) -> str:
+        return str(await self.socket.receive_from(PATIENCE_SECONDS))
 
     async def until(self, condition: Callable[[Node], Any]) -> None:
         """Take frames until the page is as wanted."""
@@ -59,7 +65,7 @@ class Browser:
             await self.frame()
 
     async def hears_nothing(self) -> bool:
-        return await self.socket.receive_nothing(timeout=0.2)
+        return bool(await self.socket.receive_nothing(timeout=0.2))
 
     async def closed_with(self) -> int:
         """Take frames until the server closes. Returns: the code."""

@@ -272,7 +272,7 @@ async def test_signing_out_closes_the_sockets_of_that_login(
     client = Client()
     await in_thread(client.force_login, alice)
     page = Browser(path_of(run.session), alice)
-    page.socket.scope["session"] = client.session
+    page.scope["session"] = client.session
     await page.open()
 
     await in_thread(client.logout)

@@ -90,8 +90,8 @@ class Item:
     @property
     def is_open(self) -> bool:
         """What a reader wants to see at once: changes, lists, pictures, trouble."""
-        if self.state == "waiting":
-            return False  # the approval card shows it
+        if self.approval is not None and self.state in ("waiting", "denied"):
+            return False  # the approval card says it
         return self.state in _LOUD_STATES or self.card_kind in _OPEN_KINDS
 
     @property

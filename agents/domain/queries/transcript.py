@@ -27,6 +27,7 @@ from .items import Item
 MAX_CONTENT_CHARACTERS = 4 * 1024 * 1024
 MAX_CHILDREN = 300
 _MAX_DEPTH = 5
+_PATH_FIELDS = {"file_path", "notebook_path", "path"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +109,8 @@ def _whole(message: Message) -> Item:
         tool_use_id=message.tool_use_id, role=MessageRole.TOOL_RESULT
     ).first()
     everything = 1 << 40
-    return Item(message=message, result=result, tool=_view(message, result, everything))
+    view = _view(message.session, message, result, everything)
+    return Item(message=message, result=result, tool=view)
 
 
 def stored_text(message_id: UUID, start: int) -> str | None:
@@ -236,7 +238,7 @@ class _Builder:
         children = self._children.get(message.tool_use_id, [])
         return Item(
             message=message,
-            tool=_view(message, result, limit),
+            tool=_view(self._session, message, result, limit),
             is_cut=any(_lacks_content(row) for row in (message, result) if row),
             result=result,
             approval=self._approvals.get(message.tool_use_id),
@@ -244,10 +246,23 @@ class _Builder:
         )
 
 
-def _view(call: Message, result: Message | None, max_bytes: int) -> ToolView:
+def _view(
+    session: AgentSession, call: Message, result: Message | None, max_bytes: int
+) -> ToolView:
     shown = _tool_result(result) if result is not None else None
-    tool_input = call.content.get("input", {})
+    tool_input = _with_short_paths(call.content.get("input", {}), session.cwd)
     return tool_view(call.tool_name, tool_input, shown, max_bytes=max_bytes)
+
+
+def _with_short_paths(tool_input: Any, folder: str) -> Any:
+    """Paths as people name them, from the session's folder on."""
+    if not isinstance(tool_input, dict) or not folder:
+        return tool_input
+    shown = dict(tool_input)
+    for name in _PATH_FIELDS & shown.keys():
+        if isinstance(shown[name], str):
+            shown[name] = shown[name].removeprefix(f"{folder}/")
+    return shown
 
 
 def _tool_result(row: Message) -> ToolResult:
