@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.db.models import F
 from django.utils import timezone
 
 from agents.errors import InvalidInputError, NotAllowedError
@@ -33,6 +36,7 @@ from .locks import lock_session
 from .status import refresh_status
 
 NAME_CHARACTERS = 60
+_CHOSEN = ("model", "effort", "network", "max_steps", "max_budget_usd_micros")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,35 +63,19 @@ class LaunchConfig:
 def launch_agent(owner: User, config: LaunchConfig) -> AgentSession:
     """Make a session and send it its first message, both or neither.
 
+    Idempotent by `client_message_id`, as long as the task is the same.
+
     Raises: NotAllowedError for viewers, InvalidInputError naming the field.
     """
     if not owner.may_start_agents:
         raise NotAllowedError("Viewers can look at agents, but not start them.")
     task = messages.clean_prompt(config.task)
-    preferences = preferences_of(owner)
-    mode = find_mode(owner, config.mode or preferences.default_mode)
-    session = AgentSession(
-        owner=owner,
-        name=clean_text(config.name).strip()[:NAME_CHARACTERS]
-        or preview(task, NAME_CHARACTERS),
-        mode=mode.slug,
-        allowed_tools=mode.tools,
-        model=config.model or preferences.default_model,
-        provider=config.provider,
-        effort=config.effort or preferences.default_effort or Effort.MEDIUM,
-        security_mode=allowed_security_mode(
-            owner, config.security_mode or preferences.default_security_mode
-        ),
-        system_prompt=clean_text(config.system_prompt),
-        on_timeout=preferences.on_timeout,
-        network=config.network,
-        max_steps=config.max_steps,
-        max_budget_usd_micros=config.max_budget_usd_micros,
-    )
-    _give_folder(session, config.folder or preferences.default_folder)
+    launched = _find_launched(owner, config.client_message_id, task)
+    if launched is not None:
+        return launched
+    session = _new_session(owner, task, config)
     session.save()
-    branch = MessageBranch.objects.create(session=session)
-    session.active_branch = branch
+    session.active_branch = MessageBranch.objects.create(session=session)
     session.save(update_fields=["active_branch"])
     messages.send_message(
         session,
@@ -100,9 +88,59 @@ def launch_agent(owner: User, config: LaunchConfig) -> AgentSession:
     return session
 
 
+def _find_launched(
+    owner: User, client_message_id: UUID | None, task: str
+) -> AgentSession | None:
+    """What a form that was sent twice started the first time."""
+    if client_message_id is None:
+        return None
+    # Two sends at once: the second one waits here and then finds the first.
+    User.objects.select_for_update(no_key=True).get(pk=owner.pk)
+    return owner.sessions.filter(
+        messages__client_message_id=client_message_id, messages__text=task
+    ).first()
+
+
+def _new_session(owner: User, task: str, config: LaunchConfig) -> AgentSession:
+    preferences = preferences_of(owner)
+    mode = find_mode(owner, config.mode or preferences.default_mode)
+    session = AgentSession(
+        owner=owner,
+        name=clean_text(config.name).strip()[:NAME_CHARACTERS]
+        or preview(task, NAME_CHARACTERS),
+        mode=mode.slug,
+        allowed_tools=mode.tools,
+        model=clean_text(config.model) or preferences.default_model,
+        provider=config.provider,
+        effort=config.effort or preferences.default_effort or Effort.MEDIUM,
+        security_mode=allowed_security_mode(
+            owner, config.security_mode or preferences.default_security_mode
+        ),
+        system_prompt=clean_text(config.system_prompt),
+        on_timeout=preferences.on_timeout,
+        network=config.network,
+        max_steps=config.max_steps,
+        max_budget_usd_micros=config.max_budget_usd_micros,
+    )
+    _check(session, _CHOSEN)
+    _give_folder(session, config.folder or preferences.default_folder)
+    return session
+
+
+def _check(session: AgentSession, names: Iterable[str]) -> None:
+    """Raises: InvalidInputError for the first of these columns that is not valid."""
+    others = {field.name for field in AgentSession._meta.concrete_fields} - set(names)
+    try:
+        session.clean_fields(exclude=others)
+    except ValidationError as error:
+        name, sentences = next(iter(error.message_dict.items()))
+        raise InvalidInputError(sentences[0], field=name) from error
+
+
 def find_mode(user: User, slug: str) -> Mode:
     """Raises: InvalidInputError; a missing mode never silently means "all tools"."""
-    mode = Mode.objects.visible_to(user).filter(slug=slug).order_by("-owner").first()
+    own_first = F("owner").desc(nulls_last=True)
+    mode = Mode.objects.visible_to(user).filter(slug=slug).order_by(own_first).first()
     if mode is None:
         raise InvalidInputError(f"There is no mode “{slug}”.", field="mode")
     return mode
@@ -166,8 +204,8 @@ def update_session(session: AgentSession, user: User, **fields: Any) -> None:
     if "model" in fields and fields["model"] != session.model:
         fields |= {"model_set_by": user, "model_set_at": timezone.now()}
     for name, value in fields.items():
-        setattr(session, name, value)
-    session.full_clean(exclude=["active_branch"], validate_constraints=True)
+        setattr(session, name, clean_text(value) if isinstance(value, str) else value)
+    _check(session, fields)
     session.save(update_fields=list(fields))
     ring_on_commit(control_group(session.pk), {"type": "control.changed"})
     refresh_status(session.pk, always_publish=True)
