@@ -49,5 +49,9 @@ class JailUnavailableError(AgentsError):
     """The site requires the jail, and it can't be built on this machine."""
 
 
+class FolderMissingError(AgentsError):
+    """The session's folder was moved or deleted."""
+
+
 class CliMissingError(AgentsError):
     """The Claude Code CLI isn't there or doesn't start."""

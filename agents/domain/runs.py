@@ -134,6 +134,10 @@ def extend_lease(run: Run) -> datetime | None:
     )
 
 
+def is_stop_requested(run: Run) -> bool:
+    return Run.objects.filter(pk=run.pk).exclude(stop_requested_at=None).exists()
+
+
 def _held(run: Run) -> RunQuerySet:
     return Run.objects.live().still_of(run)
 
@@ -232,8 +236,7 @@ def park_run(run: Run, *, steps: int = 0) -> bool:
 
 def _park_if_waiting(run: Run, steps: int) -> bool:
     pending = list(run.approvals.pending().values_list("tool_use_id", flat=True))
-    is_stopped = Run.objects.filter(pk=run.pk).exclude(stop_requested_at=None).exists()
-    if is_stopped or not (pending or run.approvals.unheard().exists()):
+    if is_stop_requested(run) or not (pending or run.approvals.unheard().exists()):
         return False
     blocks.close_open_blocks(run, keep=pending)
     Run.objects.filter(pk=run.pk).update(

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from asgiref.sync import async_to_sync
@@ -125,30 +125,55 @@ async def publish_delta(event: StreamDelta) -> None:
 class Inbox:
     """The doorbell of one waiter: `wait` returns when it rang, or when time is up."""
 
-    def __init__(self, channel: str) -> None:
+    def __init__(self, channel: str | None) -> None:
         self._channel = channel
 
     async def wait(self, timeout_seconds: float) -> dict[str, Any] | None:
         """The next message, or None after `timeout_seconds` (then look yourself)."""
         try:
-            return await asyncio.wait_for(
-                layer().receive(self._channel), timeout_seconds
-            )
+            async with asyncio.timeout(timeout_seconds):
+                return await self._receive()
         except TimeoutError:
             return None
+
+    async def _receive(self) -> dict[str, Any]:
+        if self._channel is not None:
+            try:
+                return cast(dict[str, Any], await layer().receive(self._channel))
+            except (OSError, RedisError):
+                logger.warning("the channel layer is down", exc_info=True)
+        await asyncio.Event().wait()  # nobody rings; the waiter's time runs out
+        raise AssertionError("unreachable")
 
 
 @asynccontextmanager
 async def listen(*groups: str) -> AsyncIterator[Inbox]:
-    """Join `groups` for the length of the block."""
-    channel = await layer().new_channel()
-    for group in groups:
-        await layer().group_add(group, channel)
+    """Join `groups` for the length of the block; deaf while the layer is down."""
+    channel = await _join(groups)
     try:
         yield Inbox(channel)
     finally:
+        if channel is not None:
+            await _leave(groups, channel)
+
+
+async def _join(groups: tuple[str, ...]) -> str | None:
+    try:
+        channel: str = await layer().new_channel()
+        for group in groups:
+            await layer().group_add(group, channel)
+    except (OSError, RedisError, TimeoutError):
+        logger.warning("could not join %s", groups, exc_info=True)
+        return None
+    return channel
+
+
+async def _leave(groups: tuple[str, ...], channel: str) -> None:
+    try:
         for group in groups:
             await layer().group_discard(group, channel)
+    except (OSError, RedisError, TimeoutError):
+        logger.warning("could not leave %s", groups, exc_info=True)
 
 
 def layer() -> Any:

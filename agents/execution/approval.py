@@ -34,7 +34,7 @@ from agents.policy.modes import Effect
 from agents.policy.tools import ToolClass
 from agents.tasks import spawn
 
-from .database import in_database
+from .database import in_database, own_database_thread
 from .turn import Turn
 
 logger = logging.getLogger(__name__)
@@ -42,6 +42,7 @@ logger = logging.getLogger(__name__)
 DENIED_BY_PERSON = "The user denied this call."
 USED_ALREADY = "The answer to this request was used already."
 NOT_WAITED_FOR = "The request ended before anybody decided it."
+OTHER_CALL = "This call came under the id of another one, so it was not run."
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +70,18 @@ class Gate:
 
     places: Places
     extra_tools: Mapping[str, ToolClass] = field(default_factory=dict)
-    turn: Turn | None = None
+    turn: Turn | None = field(default=None, init=False)
     _permission_modes: dict[str, str] = field(default_factory=dict)
     _edited: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def begin_turn(self, turn: Turn) -> None:
+        self.turn = turn
+
+    def end_turn(self) -> None:
+        """From here on every call is refused."""
+        self.turn = None
+        self._permission_modes.clear()
+        self._edited.clear()
 
     def note_permission_mode(self, tool_use_id: str, mode: str) -> None:
         """Only the hook is told the mode, so it is kept for the second caller."""
@@ -104,6 +114,8 @@ class Gate:
         if granted is not None:
             return await self._deliver(turn, call, granted)
         approval = await in_database(_open, turn.run, call, verdict)
+        if not approvals.is_about(approval, call.tool_name, call.tool_input):
+            return PermissionResultDeny(message=OTHER_CALL)
         decided = await self._wait(turn, approval)
         if not await in_database(approvals.consume, decided.pk):
             return PermissionResultDeny(message=USED_ALREADY)
@@ -135,12 +147,10 @@ class Gate:
         try:
             return await wait_for_decision(approval)
         except asyncio.CancelledError:
+            turn.unanswered.add(approval.tool_use_id)
             if not turn.stopping.is_set():
                 # The CLI withdrew the call by itself; nobody needs to answer it.
-                spawn(
-                    in_database(approvals.cancel_approval, approval),
-                    name=f"withdraw-{approval.pk}",
-                )
+                spawn(_withdraw(approval), name=f"withdraw-{approval.pk}")
             raise
         finally:
             turn.stop_waiting()
@@ -214,7 +224,22 @@ async def wait_for_decision(approval: ApprovalRequest) -> ApprovalRequest:
             current = await in_database(_reload, approval.pk)
             if current.status != ApprovalStatus.PENDING:
                 return current
-            await inbox.wait(conf().approval_poll_seconds)
+            await inbox.wait(_patience_seconds(current))
+
+
+def _patience_seconds(approval: ApprovalRequest) -> float:
+    """Up to the next look: at the end of the hot window at the latest."""
+    poll = conf().approval_poll_seconds
+    if approval.hot_until is None or approval.session.on_timeout != OnTimeout.DENY:
+        return poll
+    left = (approval.hot_until - timezone.now()).total_seconds()
+    return min(poll, max(left, 0.0))
+
+
+async def _withdraw(approval: ApprovalRequest) -> None:
+    """In a thread of its own: the client's may end before this is done."""
+    async with own_database_thread():
+        await in_database(approvals.cancel_approval, approval)
 
 
 def _reload(approval_id: UUID) -> ApprovalRequest:

@@ -12,7 +12,7 @@ import logging
 from collections import deque
 from collections.abc import AsyncIterator
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from claude_agent_sdk import ClaudeSDKClient, ResultMessage
 
@@ -38,10 +38,22 @@ from .prompt_builder import PromptContent
 logger = logging.getLogger(__name__)
 
 STDERR_LINES = 40
+# An idle CLI leaves within 0.1 s of being asked to.
+GRACE_SECONDS = 1.0
+KILL_AGAIN_SECONDS = 0.1
 
 
-class Stopped:
-    """Put into the message queue when the turn was asked to end."""
+class ClientFailedError(Exception):
+    """The CLI did not start, or ended; the cause says how, `stderr_tail` why."""
+
+    def __init__(self, cause: Exception, stderr_tail: str) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+        self.stderr_tail = stderr_tail
+
+
+class _StopReading:
+    """Wakes whoever waits for the next message of a turn that must end."""
 
 
 class AgentClient:
@@ -57,6 +69,7 @@ class AgentClient:
         self._closing = asyncio.Event()
         self._owner: asyncio.Task[None] | None = None
         self._sdk: ClaudeSDKClient | None = None
+        self._has_ended = False
         self.line: Line = gateway.open_line(setup.session_id, upstream)
         home = session_home(setup.session_id)
         tmp = session_tmp(setup.session_id)
@@ -70,26 +83,26 @@ class AgentClient:
 
     @property
     def is_alive(self) -> bool:
-        return (
-            self._owner is not None
-            and not self._owner.done()
-            and not self._closing.is_set()
-        )
-
-    @property
-    def stderr_tail(self) -> str:
-        return "\n".join(self._stderr)
+        """Whether it may be given a prompt: connected, and its process is there."""
+        is_owned = self._owner is not None and not self._owner.done()
+        return is_owned and not self._has_ended and not self._closing.is_set()
 
     async def connect(self, start: Start) -> None:
         """Start the process and wait until it answers.
 
-        Raises: what the SDK raises, CliMissingError, or TimeoutError.
+        Raises: ClientFailedError; then `close` must still be called.
         """
         connected: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._owner = spawn(
             self._own(start, connected), name=f"client-{self.setup.session_id}"
         )
-        await asyncio.wait_for(connected, conf().connect_timeout_seconds)
+        try:
+            await asyncio.wait_for(connected, conf().connect_timeout_seconds)
+        except Exception as error:
+            raise self._failed(error) from error
+
+    def _failed(self, error: Exception) -> ClientFailedError:
+        return ClientFailedError(error, "\n".join(self._stderr))
 
     async def _own(self, start: Start, connected: asyncio.Future[None]) -> None:
         async with own_database_thread():
@@ -99,7 +112,6 @@ class AgentClient:
             except Exception as error:  # noqa: BLE001  whoever waits raises it
                 if not connected.done():
                     connected.set_exception(error)
-                self._gateway.close_line(self.line)
                 return
             self._sdk = sdk
             if not connected.done():
@@ -108,10 +120,20 @@ class AgentClient:
             try:
                 await self._closing.wait()
             finally:
-                self.gate.turn = None
-                self._gateway.close_line(self.line)
-                await sdk.disconnect()
-                reader.cancel()
+                await self._disconnect(sdk, reader)
+
+    async def _disconnect(
+        self, sdk: ClaudeSDKClient, reader: asyncio.Task[None]
+    ) -> None:
+        self.gate.end_turn()
+        self._gateway.close_line(self.line)
+        try:
+            await sdk.disconnect()
+        except Exception:
+            # `close` looks for what is left of the process and ends that.
+            logger.exception("session %s: disconnect failed", self.setup.session_id)
+        reader.cancel()
+        await asyncio.wait({reader})
 
     def _options(self, start: Start) -> Any:
         setup = self.setup
@@ -153,58 +175,83 @@ class AgentClient:
 
     async def _read(self, sdk: ClaudeSDKClient) -> None:
         """Never waits for anything but the stream; its end is a message too."""
+        ended: Exception = EOFError("the agent's process ended")
         try:
             async for message in sdk.receive_messages():
                 self._messages.put_nowait(message)
         except Exception as error:  # noqa: BLE001  the turn that reads raises it
-            self._messages.put_nowait(error)
-            return
-        self._messages.put_nowait(EOFError("the agent's process ended"))
+            ended = error
+        self._has_ended = True
+        self._messages.put_nowait(ended)
 
-    async def query(self, content: PromptContent) -> UUID:
-        """Send a prompt under a fresh id; a used one would be dropped silently."""
+    async def query(self, content: PromptContent, prompt_id: UUID) -> None:
+        """Send a prompt; a `prompt_id` that was used before is dropped silently.
+
+        Raises: ClientFailedError.
+        """
         assert self._sdk is not None, "connect comes first"
-        while not self._messages.empty():  # left over from an interrupted turn
-            self._messages.get_nowait()
-        prompt_id = uuid4()
-        await self._sdk.query(_prompt(content, prompt_id))
-        return prompt_id
+        while not self._messages.empty():  # what came since the last turn's result
+            left_over = self._messages.get_nowait()
+            if isinstance(left_over, Exception):
+                raise self._failed(left_over)
+        try:
+            await self._sdk.query(_prompt(content, prompt_id))
+        except Exception as error:
+            raise self._failed(error) from error
 
-    async def messages(self) -> AsyncIterator[Any]:
-        """What the CLI says, up to its result, or up to `stop_reading`.
+    async def messages(self, *, heeds_stop: bool = True) -> AsyncIterator[Any]:
+        """What the CLI says, up to its result, or up to `stop_reading` if heeded.
 
-        Raises: what ended the process, if it did.
+        Raises: ClientFailedError when the process ends.
         """
         while True:
             message = await self._messages.get()
             if isinstance(message, Exception):
-                raise message
-            if isinstance(message, Stopped):
-                return
+                raise self._failed(message) from message
+            if isinstance(message, _StopReading):
+                if heeds_stop:
+                    return
+                continue
             yield message
             if isinstance(message, ResultMessage):
                 return
 
     def stop_reading(self) -> None:
-        self._messages.put_nowait(Stopped())
+        self._messages.put_nowait(_StopReading())
 
     async def interrupt(self) -> None:
-        """Raises: TimeoutError when the CLI does not react in time."""
+        """Raises: ClientFailedError when the CLI is gone or does not react in time."""
         assert self._sdk is not None, "connect comes first"
-        await asyncio.wait_for(self._sdk.interrupt(), conf().interrupt_timeout_seconds)
+        timeout_seconds = conf().interrupt_timeout_seconds
+        try:
+            await asyncio.wait_for(self._sdk.interrupt(), timeout_seconds)
+        except Exception as error:
+            raise self._failed(error) from error
 
     async def close(self) -> None:
-        """End the process with all its children; returns when they are gone."""
+        """End the process with all its children; returns when they are gone.
+
+        Bounded in time. The owner is never cancelled: a second cancel in its
+        clean-up leaks the CLI.
+        """
         self._closing.set()
-        if self._owner is not None:
-            # Never cancel the owner: a second cancel in its clean-up leaks the CLI.
-            await asyncio.wait({self._owner}, timeout=conf().stop_deadline_seconds)
         self._gateway.close_line(self.line)
-        alive = await kill_marked(self.setup.session_id)
+        session_id = self.setup.session_id
+        if self._owner is not None and self._sdk is not None:
+            await asyncio.wait({self._owner}, timeout=GRACE_SECONDS)
+        if self._owner is not None:
+            await self._kill_until_over(self._owner)
+        alive = await kill_marked(session_id)
         if alive:
-            logger.error(
-                "processes %s of session %s survive", alive, self.setup.session_id
-            )
+            logger.error("processes %s of session %s survive", alive, session_id)
+
+    async def _kill_until_over(self, owner: asyncio.Task[None]) -> None:
+        """A start that hangs ends with its process, which may only just appear."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + conf().stop_deadline_seconds
+        while not owner.done() and loop.time() < deadline:
+            await kill_marked(self.setup.session_id)
+            await asyncio.wait({owner}, timeout=KILL_AGAIN_SECONDS)
 
 
 async def _prompt(

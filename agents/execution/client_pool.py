@@ -7,6 +7,7 @@ from uuid import UUID
 
 from agents.conf import conf
 from agents.gateway.server import Gateway
+from agents.tasks import spawn
 
 from .client import AgentClient
 from .confinement import JailStatus
@@ -19,20 +20,22 @@ class ClientPool:
         self._jail = jail
         self._clients: dict[UUID, AgentClient] = {}
         self._busy: set[UUID] = set()
+        self._closings: dict[UUID, asyncio.Task[None]] = {}
         self._starts = asyncio.Semaphore(conf().max_cli_starts)
 
     async def take(self, prepared: Prepared) -> AgentClient:
         """The session's warm client if it still fits, else a newly started one.
 
-        Raises: what `AgentClient.connect` raises; then nothing is left running.
+        Raises: ClientFailedError; then nothing is left running.
         """
         session_id = prepared.setup.session_id
         self._busy.add(session_id)
         warm = self._clients.get(session_id)
         if warm is not None and self._fits(warm, prepared):
             return warm
-        if warm is not None:
-            await self._close(session_id)
+        # Also one that is being closed right now: its end takes all processes of
+        # the session with it.
+        await self._close(session_id)
         async with self._starts:
             client = AgentClient(
                 prepared.setup,
@@ -57,36 +60,44 @@ class ClientPool:
         )
 
     async def put_back(self, session_id: UUID, *, keep: bool) -> None:
-        """The turn is over: keep the client warm, or end its process tree."""
-        client = self._clients.get(session_id)
-        if client is not None and not (keep and client.is_alive):
-            await self._close(session_id)
-        elif client is not None:
-            client.gate.turn = None
-            client.idle_since = asyncio.get_running_loop().time()
-        self._busy.discard(session_id)
-        await self.evict()
+        """The turn is over: keep the client warm, or end its process tree.
 
-    async def settle_ledger(self) -> None:
-        """Wait until every answer so far is entered, so that runs show their cost."""
-        await self._gateway.settle()
+        Returns when the processes are gone and the cost of the turn is entered.
+        """
+        client = self._clients.get(session_id)
+        if client is not None and keep and client.is_alive:
+            client.gate.end_turn()
+            client.idle_since = asyncio.get_running_loop().time()
+        else:
+            await self._close(session_id)
+        self._busy.discard(session_id)
+        await self._settle_books()
+
+    async def _settle_books(self) -> None:
+        """The books have a thread of their own; a run waits for them only so long."""
+        settling = spawn(self._gateway.settle(), name="settle-books")
+        await asyncio.wait({settling}, timeout=conf().stop_deadline_seconds)
+        settling.cancel()
 
     async def evict(self) -> None:
         """Close clients idle too long or too many; never one in a turn."""
         idle = sorted(
-            (
-                client
-                for session_id, client in self._clients.items()
-                if session_id not in self._busy
-            ),
+            (client for client in self._clients.values() if self._is_idle(client)),
             key=lambda client: client.idle_since,
         )
         now = asyncio.get_running_loop().time()
         surplus = len(idle) - conf().warm_clients
         for position, client in enumerate(idle):
             is_old = now - client.idle_since > conf().warm_idle_seconds
-            if position < surplus or is_old or not client.is_alive:
+            is_due = position < surplus or is_old or not client.is_alive
+            # Asked again: closing the one before took time.
+            if is_due and self._is_idle(client):
                 await self._close(client.setup.session_id)
+
+    def _is_idle(self, client: AgentClient) -> bool:
+        session_id = client.setup.session_id
+        is_current = self._clients.get(session_id) is client
+        return is_current and session_id not in self._busy
 
     async def close_session(self, session_id: UUID) -> None:
         """End the session's idle process, if it has one (it is deleted, say)."""
@@ -94,9 +105,15 @@ class ClientPool:
             await self._close(session_id)
 
     async def close_all(self) -> None:
-        await asyncio.gather(*(self._close(each) for each in list(self._clients)))
+        known = {*self._clients, *self._closings}
+        await asyncio.gather(*(self._close(each) for each in known))
 
     async def _close(self, session_id: UUID) -> None:
+        """Close and wait; a close that has begun goes on even if nobody waits."""
         client = self._clients.pop(session_id, None)
         if client is not None:
-            await client.close()
+            closing = spawn(client.close(), name=f"close-{session_id}")
+            self._closings[session_id] = closing
+            closing.add_done_callback(lambda _: self._closings.pop(session_id, None))
+        if session_id in self._closings:
+            await asyncio.shield(self._closings[session_id])

@@ -17,6 +17,9 @@ from agents.rendering.text import clean_text
 
 from .database import in_database
 
+# Each delta event repeats what is not in the row yet, so that is kept short.
+MAX_UNSAVED_CHARACTERS = 16_384
+
 
 class BlockStream:
     """The text of one message row that is being written."""
@@ -51,7 +54,8 @@ class BlockStream:
         )
         self._published = len(text)
         now = asyncio.get_running_loop().time()
-        if now - self._saved_at >= conf().delta_save_seconds:
+        is_old = now - self._saved_at >= conf().delta_save_seconds
+        if is_old or len(text) - self._saved > MAX_UNSAVED_CHARACTERS:
             await self.save()
 
     async def save(self) -> None:

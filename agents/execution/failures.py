@@ -6,18 +6,23 @@ import re
 from dataclasses import dataclass
 
 from claude_agent_sdk import (
+    ClaudeSDKError,
     CLIConnectionError,
-    CLIJSONDecodeError,
     CLINotFoundError,
-    ProcessError,
     ResultMessage,
 )
 
 from agents.domain.runs import RunOutcome
-from agents.errors import AgentsError, CliMissingError
+from agents.errors import (
+    AgentsError,
+    CliMissingError,
+    FolderMissingError,
+    JailUnavailableError,
+)
 from agents.gateway.lines import Trouble
 from agents.models.runs import StopReason
 
+from .client import ClientFailedError
 from .turn import Turn
 
 
@@ -59,7 +64,6 @@ CUT = Failure(
     "stream_cut",
     "The connection to the provider broke off several times. Try again.",
 )
-STALLED = Failure("stalled", "The provider stopped answering. Try again.")
 MODEL_NOT_FOUND = Failure(
     "model_not_found",
     "The provider does not know this model. Choose another one in the session's"
@@ -85,6 +89,11 @@ CLI_DIED = Failure(
     "cli_died",
     "The agent's process ended unexpectedly. What it had written is kept; try again.",
 )
+JAIL_FAILED = Failure(
+    "jail_failed",
+    "The jail around the agent could not be built. Run manage.py doctor on the server"
+    " to see why.",
+)
 START_TIMEOUT = Failure(
     "start_timeout", "The agent's process did not start in time. Try again."
 )
@@ -103,6 +112,8 @@ _BY_TROUBLE = {
     "cut": CUT,
     "bad_request": BAD_REQUEST,
 }
+# Its sentences name the host, or what was refused, and what to do.
+_EXPLAINED_BY_THE_GATEWAY = (UNREACHABLE, BAD_REQUEST)
 _BY_ERROR = {
     "authentication_failed": AUTH,
     "billing_error": BILLING,
@@ -118,6 +129,7 @@ _BY_STATUS = {
     429: RATE_LIMIT,
     529: OVERLOADED,
 }
+QUOTED_CHARACTERS = 300
 _CONTEXT_REASONS = {"blocking_limit", "prompt_too_long", "rapid_refill_breaker"}
 _STOPPED_REASONS = {"aborted_streaming", "aborted_tools"}
 
@@ -127,12 +139,10 @@ def outcome_of_result(turn: Turn, result: ResultMessage) -> RunOutcome:
 
     The order is that of the stop reasons in docs/architecture.md: first match.
     """
-    if turn.stop_cause == "trouble" and turn.trouble is not None:
-        return error_outcome(turn, failure_of_trouble(turn.trouble))
     if turn.is_denied_and_stopped:
         return outcome(turn, StopReason.DENIED)
     if turn.stopping.is_set() or result.terminal_reason in _STOPPED_REASONS:
-        return outcome(turn, StopReason.CANCELLED)
+        return outcome_of_stop(turn)
     if result.subtype == "error_max_budget_usd":
         return outcome(turn, StopReason.BUDGET_EXCEEDED)
     if result.subtype == "error_max_turns":
@@ -144,6 +154,13 @@ def outcome_of_result(turn: Turn, result: ResultMessage) -> RunOutcome:
     if turn.completed_task:
         return outcome(turn, StopReason.COMPLETE_TASK)
     return outcome(turn, StopReason.NO_TOOL_CALLS)
+
+
+def outcome_of_stop(turn: Turn) -> RunOutcome:
+    """The turn was ended early: by a person, or since going on was hopeless."""
+    if turn.stop_cause == "trouble" and turn.trouble is not None:
+        return error_outcome(turn, failure_of_trouble(turn.trouble))
+    return outcome(turn, StopReason.CANCELLED)
 
 
 def outcome(turn: Turn, reason: StopReason) -> RunOutcome:
@@ -167,7 +184,12 @@ def error_outcome(
 
 
 def failure_of_trouble(trouble: Trouble) -> Failure:
-    return _BY_TROUBLE.get(trouble.kind, SERVER_ERROR)
+    if trouble.status == 402:
+        return BILLING
+    failure = _BY_TROUBLE.get(trouble.kind, SERVER_ERROR)
+    if failure in _EXPLAINED_BY_THE_GATEWAY and trouble.message:
+        return Failure(failure.error_class, trouble.message)
+    return failure
 
 
 def _failure_of_result(turn: Turn, result: ResultMessage) -> Failure:
@@ -179,50 +201,55 @@ def _failure_of_result(turn: Turn, result: ResultMessage) -> Failure:
     if known is not None and known is not SERVER_ERROR:
         return known
     if turn.trouble is not None:
-        return _said(failure_of_trouble(turn.trouble), turn.trouble.message)
+        return failure_of_trouble(turn.trouble)
     status = result.api_error_status
     if status is not None:
-        found = _BY_STATUS.get(status, SERVER_ERROR if status >= 500 else BAD_REQUEST)
-        return _said(found, text)
-    return known or _said(SERVER_ERROR, text)
+        return _BY_STATUS.get(status) or _by_range(status, text)
+    return known or SERVER_ERROR
 
 
-def _said(failure: Failure, words: str) -> Failure:
-    """A refused request is explained best by the provider's own words."""
-    words = " ".join(words.split())[:300]
-    if failure is not BAD_REQUEST or not words:
-        return failure
-    return Failure(failure.error_class, f"{failure.sentence} It said: {words}")
+def _by_range(status: int, text: str) -> Failure:
+    if status >= 500:
+        return SERVER_ERROR
+    words = " ".join(text.split())[:QUOTED_CHARACTERS]
+    sentence = f"{BAD_REQUEST.sentence} It said: {words}" if words else None
+    return Failure(BAD_REQUEST.error_class, sentence or BAD_REQUEST.sentence)
 
 
-def failure_of_exception(error: BaseException, stderr_tail: str = "") -> Failure:
+def failure_of_exception(error: BaseException) -> Failure:
     """What a client that could not start, or died, means for the person."""
     match error:
-        case CliMissingError() | CLINotFoundError():
-            return CLI_MISSING
+        case ClientFailedError():
+            return _failure_of_client(error.cause, error.stderr_tail)
+        case FolderMissingError(user_message=sentence):
+            return Failure(FOLDER_MISSING.error_class, sentence)
+        case JailUnavailableError(user_message=sentence):
+            return Failure("jail_unavailable", sentence)
         case AgentsError(user_message=sentence):
             return Failure("refused", sentence)
-        case CLIConnectionError() if "Working directory" in str(error):
+        case _:
+            return INTERNAL
+
+
+def _failure_of_client(cause: Exception, stderr_tail: str) -> Failure:
+    match cause:
+        case CliMissingError() | CLINotFoundError():
+            return CLI_MISSING
+        case CLIConnectionError() if "Working directory" in str(cause):
             return FOLDER_MISSING
         case TimeoutError():
             return START_TIMEOUT
-        case CLIJSONDecodeError():
-            return CLI_DIED
-        case ProcessError() | CLIConnectionError():
-            return _died(stderr_tail)
-        case _ if "Control request timeout" in str(error):
+        case _ if "Control request timeout" in str(cause):
             return START_TIMEOUT
+        case ClaudeSDKError() | EOFError():
+            return _died(stderr_tail)
         case _:
             return INTERNAL
 
 
 def _died(stderr_tail: str) -> Failure:
     if re.search(r"bwrap: ", stderr_tail):
-        return Failure(
-            "jail_failed",
-            "The jail around the agent could not be built. Run manage.py doctor on"
-            " the server to see why.",
-        )
+        return JAIL_FAILED
     if re.search(r"not found|No such file", stderr_tail):
         return CLI_MISSING
     return CLI_DIED

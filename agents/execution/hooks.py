@@ -62,22 +62,11 @@ def create_sdk_hooks(gate: Gate) -> tuple[CanUseTool, Hook, Hook]:
         turn = gate.turn
         if turn is None:
             return _decision("deny", NO_TURN)
-        call = _call(data, tool_use_id)
-        gate.note_permission_mode(call.tool_use_id, data.get("permission_mode", ""))
-        _note_config_dir(gate, data)
         try:
-            await _record_call(turn, call)
-            verdict = await gate.review(turn, call)
+            return await _review(gate, turn, data, tool_use_id)
         except Exception:
-            logger.exception(
-                "gate failed for %s in %s", call.tool_name, turn.session_id
-            )
+            logger.exception("gate failed in %s", turn.session_id)
             return _decision("deny", GATE_FAILED)
-        if verdict.effect == Effect.DENY:
-            return _decision("deny", verdict.reason)
-        # Never "allow": then can_use_tool would not be called, and edited input
-        # and a person's words travel through it alone.
-        return _decision("ask", verdict.reason)
 
     async def post_tool_hook(
         data: Any, tool_use_id: str | None, context: Any
@@ -86,10 +75,32 @@ def create_sdk_hooks(gate: Gate) -> tuple[CanUseTool, Hook, Hook]:
         if turn is None:
             return {}
         call = _call(data, tool_use_id)
-        await _record_outcome(turn, call, data)
-        return _tell_of_edit(gate, call, data["hook_event_name"])
+        told = _tell_of_edit(gate, call, data["hook_event_name"])
+        try:
+            await _record_outcome(turn, call, data)
+        except Exception:
+            # The result message brings it again; the model must hear of the edit.
+            logger.exception("result not recorded in %s", turn.session_id)
+        return told
 
     return can_use_tool, pre_tool_hook, post_tool_hook
+
+
+async def _review(
+    gate: Gate, turn: Turn, data: Any, tool_use_id: str | None
+) -> HookOutput:
+    """Deny by policy, else ask.
+
+    Never "allow": then can_use_tool would not be called, and edited input and a
+    person's words travel through it alone.
+    """
+    call = _call(data, tool_use_id)
+    gate.note_permission_mode(call.tool_use_id, data["permission_mode"])
+    _note_config_dir(gate, data)
+    await _record_call(turn, call)
+    verdict = await gate.review(turn, call)
+    effect = "deny" if verdict.effect == Effect.DENY else "ask"
+    return _decision(effect, verdict.reason)
 
 
 def _call(data: Any, tool_use_id: str | None) -> Call:
@@ -112,7 +123,6 @@ def _note_config_dir(gate: Gate, data: Any) -> None:
 
 
 async def _record_call(turn: Turn, call: Call) -> None:
-    turn.touch()
     await in_database(
         blocks.record_tool_call,
         turn.run,
@@ -123,16 +133,21 @@ async def _record_call(turn: Turn, call: Call) -> None:
 
 
 async def _record_outcome(turn: Turn, call: Call, data: Any) -> None:
-    turn.touch()
-    has_failed = data["hook_event_name"] == "PostToolUseFailure"
+    outcome = _outcome(data)
     await in_database(
         blocks.record_tool_result,
         turn.run,
         tool_use_id=call.tool_use_id,
-        outcome=ToolOutcome.ERROR if has_failed else ToolOutcome.OK,
-        text=str(data.get("error") or "") if has_failed else "",
+        outcome=outcome,
+        text="" if outcome == ToolOutcome.OK else str(data.get("error") or ""),
         elapsed_ms=_milliseconds(data.get("duration_ms")),
     )
+
+
+def _outcome(data: Any) -> ToolOutcome:
+    if data["hook_event_name"] != "PostToolUseFailure":
+        return ToolOutcome.OK
+    return ToolOutcome.CANCELLED if data.get("is_interrupt") else ToolOutcome.ERROR
 
 
 def _milliseconds(value: Any) -> int | None:

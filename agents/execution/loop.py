@@ -6,42 +6,44 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from uuid import UUID
 
 from claude_agent_sdk import ResultMessage
 
 from agents.conf import conf
-from agents.domain import notices
 from agents.domain.runs import RunOutcome
-from agents.models.runs import StopReason
 from agents.tasks import spawn
 
-from .client import AgentClient
-from .database import in_database
+from .client import AgentClient, ClientFailedError
 from .deltas import DeltaWriter
-from .failures import STALLED, error_outcome, outcome, outcome_of_result
+from .failures import (
+    CLI_DIED,
+    error_outcome,
+    outcome_of_result,
+    outcome_of_stop,
+)
 from .prompt_builder import PromptContent
+from .stall import StallWatch
 from .translate import Translator
 from .turn import Turn
 
 logger = logging.getLogger(__name__)
 
-STALL_LOOK_SECONDS = 1.0
-
 
 async def run_agent_loop(
-    turn: Turn, client: AgentClient, content: PromptContent
+    turn: Turn, client: AgentClient, content: PromptContent, prompt_id: UUID
 ) -> RunOutcome:
     """Run one turn on a connected client, to its end or until it is asked to stop.
 
     The client is usable afterwards only when the outcome is a success.
 
-    Raises: what ended the CLI's process, if something did.
+    Raises: ClientFailedError when the CLI's process ended.
     """
     translator = Translator(turn, DeltaWriter())
-    client.gate.turn = turn
+    client.gate.begin_turn(turn)
     try:
         async with _companions(turn, client, translator):
-            await client.query(content)
+            await client.query(content, prompt_id)
             result = await _follow(turn, client, translator)
             if result is None:
                 result = await _interrupt(client, translator)
@@ -58,17 +60,19 @@ async def _companions(
 ) -> AsyncIterator[None]:
     """What runs beside the turn: the delta writer, the stop bell, the stall watch."""
     name = str(turn.run.pk)
+    watch = StallWatch(turn.run, client.line)
     companions = [
         spawn(translator.deltas.run(), name=f"deltas-{name}"),
         spawn(_ring_stop(turn, client), name=f"stop-{name}"),
-        spawn(_watch_stall(turn, client), name=f"stall-{name}"),
+        spawn(watch.run(), name=f"stall-{name}"),
     ]
     try:
         yield
     finally:
         for companion in companions:
             companion.cancel()
-        await asyncio.gather(*companions, return_exceptions=True)
+        await asyncio.wait(companions)
+        await watch.close()
 
 
 async def _follow(
@@ -76,10 +80,9 @@ async def _follow(
 ) -> ResultMessage | None:
     """Translate messages up to the result; None when the turn was asked to stop."""
     async for message in client.messages():
-        if isinstance(message, ResultMessage):
-            await translator.handle_result_message(message)
-            return message
         await translator.handle(message)
+        if isinstance(message, ResultMessage):
+            return message
         if turn.stopping.is_set():
             return None
     return None
@@ -92,13 +95,13 @@ async def _interrupt(
     try:
         await client.interrupt()
         async with asyncio.timeout(conf().interrupt_timeout_seconds):
-            async for message in client.messages():
+            async for message in client.messages(heeds_stop=False):
+                await translator.handle(message)
                 if isinstance(message, ResultMessage):
                     return message
-                await translator.handle(message)
-    except Exception:
+    except (ClientFailedError, TimeoutError):
         # The process is ended anyway; what counts is that Stop stops.
-        logger.warning("interrupt failed", exc_info=True)
+        logger.warning("session %s: interrupt failed", client.setup.session_id)
     return None
 
 
@@ -109,33 +112,5 @@ async def _ring_stop(turn: Turn, client: AgentClient) -> None:
 
 def _outcome_without_result(turn: Turn) -> RunOutcome:
     if turn.stopping.is_set():
-        return outcome(turn, StopReason.CANCELLED)
-    return error_outcome(turn, STALLED)
-
-
-async def _watch_stall(turn: Turn, client: AgentClient) -> None:
-    """Say so when the model's line has been silent for a while, once per silence."""
-    while True:
-        await asyncio.sleep(min(STALL_LOOK_SECONDS, conf().stalled_after_seconds / 4))
-        line = client.line
-        silence = turn.loop.time() - line.last_byte_at
-        is_stalled = (
-            line.calls_in_flight > 0 and silence >= conf().stalled_after_seconds
-        )
-        if is_stalled and turn.stall_notice_id is None:
-            notice = await in_database(
-                notices.add_notice,
-                turn.run,
-                "stalled",
-                f"The model has sent nothing for {round(silence)} seconds. You can wait"
-                " or press Stop.",
-            )
-            turn.stall_notice_id = notice.pk
-        elif not is_stalled and turn.stall_notice_id is not None:
-            await in_database(
-                notices.update_notice,
-                turn.stall_notice_id,
-                "The model was silent for a while, then went on.",
-                kind="info",
-            )
-            turn.stall_notice_id = None
+        return outcome_of_stop(turn)
+    return error_outcome(turn, CLI_DIED)

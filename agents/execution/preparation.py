@@ -9,10 +9,10 @@ from pathlib import Path
 from agents.conf import conf
 from agents.domain.model_choice import get_session_model, resolve_model_id
 from agents.domain.providers import provider_for
-from agents.errors import AgentsError, JailUnavailableError
+from agents.errors import FolderMissingError, JailUnavailableError
 from agents.gateway.lines import Upstream
 from agents.gateway.upstreams import resolve_upstream
-from agents.models import AgentSession, MessageBranch, Preferences, Run
+from agents.models import AgentSession, Message, MessageBranch, Preferences, Run
 from agents.models.runs import RunKind
 from agents.models.sessions import Network
 
@@ -23,7 +23,12 @@ from .prompt_builder import (
     build_prompt_content,
     session_system_prompt,
 )
-from .transcript_store import has_transcript, last_entry_uuid
+from .transcript_store import (
+    has_entry,
+    has_transcript,
+    last_entry_uuid,
+    turn_end_before,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +37,14 @@ class Prepared:
     start: Start
     upstream: Upstream
     content: PromptContent
+    prompt_id: uuid.UUID
+    """The prompt's id in the transcript; on its message, for a retry to find."""
 
 
 def prepare(run: Run, jail: JailStatus) -> Prepared:
     """Read everything the turn starts with.
 
-    Raises: JailUnavailableError, or AgentsError when the folder is gone.
+    Raises: JailUnavailableError, FolderMissingError.
     """
     session = AgentSession.objects.select_related("owner", "provider").get(
         pk=run.session_id
@@ -73,13 +80,14 @@ def prepare(run: Run, jail: JailStatus) -> Prepared:
         start=start,
         upstream=resolve_upstream(session),
         content=build_prompt_content(run),
+        prompt_id=_name_prompt(run),
     )
 
 
 def _folder(session: AgentSession) -> Path:
     folder = Path(session.cwd)
     if not folder.is_dir():
-        raise AgentsError(
+        raise FolderMissingError(
             f"The session's folder {folder} does not exist any more. Put it back, or"
             " start a new session in another folder."
         )
@@ -89,21 +97,44 @@ def _folder(session: AgentSession) -> Path:
 def _start(run: Run) -> Start:
     """Where the conversation goes on.
 
-    A retry goes back to the last good turn's end, so that the failed prompt is not
-    in the history twice; where no turn ended well yet it begins a new conversation.
+    A retry goes back to where its prompt was put first, so that the prompt is not in
+    the history twice and nothing from before it is lost.
     """
     branch = run.branch
-    if run.kind == RunKind.RETRY:
-        if branch.sdk_resume_uuid is None:
-            _begin_anew(branch)
-            return Start(is_resumed=False)
-        return Start(is_resumed=True, resume_at=branch.sdk_resume_uuid)
+    if run.kind == RunKind.RETRY and _is_in_transcript(run):
+        before = _turn_end_before(run)
+        if before is not None:
+            return Start(is_resumed=True, resume_at=before)
+        _begin_anew(branch)
     return Start(is_resumed=has_transcript(branch.sdk_session_id))
+
+
+def _is_in_transcript(run: Run) -> bool:
+    prompt_id = run.trigger_message.sdk_uuid
+    return prompt_id is not None and has_entry(run.branch.sdk_session_id, prompt_id)
+
+
+def _turn_end_before(run: Run) -> uuid.UUID | None:
+    prompt_id = run.trigger_message.sdk_uuid
+    assert prompt_id is not None, "asked of prompts that are in the transcript"
+    return turn_end_before(run.branch.sdk_session_id, prompt_id)
 
 
 def _begin_anew(branch: MessageBranch) -> None:
     branch.sdk_session_id = uuid.uuid4()
     branch.save(update_fields=["sdk_session_id"])
+
+
+def _name_prompt(run: Run) -> uuid.UUID:
+    """A fresh id for the prompt: one that was used is dropped silently.
+
+    The message keeps the id of its first try: later ones start from the same place.
+    """
+    prompt_id = uuid.uuid4()
+    is_own_prompt = run.kind != RunKind.RESUME
+    if is_own_prompt and not (run.kind == RunKind.RETRY and _is_in_transcript(run)):
+        Message.objects.filter(pk=run.trigger_message_id).update(sdk_uuid=prompt_id)
+    return prompt_id
 
 
 def end_of_transcript(run: Run) -> uuid.UUID | None:

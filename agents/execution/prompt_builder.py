@@ -17,6 +17,10 @@ RESUMED = (
     "The server was restarted while you waited for a decision about a tool call. The"
     " decision has come in:"
 )
+NOT_DECIDED = (
+    "The server was restarted while you waited for a decision about a tool call, and"
+    " nobody decided in time. Go on without that call, or say why you can't."
+)
 
 
 def resolve_mode(session: AgentSession) -> Mode | None:
@@ -48,8 +52,7 @@ def build_prompt_content(run: Run) -> PromptContent:
     """What this run says to the model: the message, or the decisions it waited for."""
     if run.kind == RunKind.RESUME:
         decided = approvals.undelivered_decisions(run)
-        if decided:
-            return _resume_prompt(decided)
+        return _resume_prompt(decided) if decided else NOT_DECIDED
     message = run.trigger_message
     images = message.attachments.get("images") or []
     if not images:

@@ -10,17 +10,21 @@ import asyncio
 import logging
 from dataclasses import replace
 
+from django.db import transaction
+
 from agents.domain import notices, runs
 from agents.domain.runs import RunOutcome
 from agents.errors import LeaseLostError
 from agents.models.runs import StopReason
+from agents.tasks import spawn
 
+from .client import AgentClient
 from .client_pool import ClientPool
 from .confinement import JailStatus
 from .database import in_database
-from .failures import error_outcome, failure_of_exception, outcome
+from .failures import error_outcome, failure_of_exception, outcome_of_stop
 from .loop import run_agent_loop
-from .preparation import end_of_transcript, prepare
+from .preparation import Prepared, end_of_transcript, prepare
 from .turn import Turn
 
 logger = logging.getLogger(__name__)
@@ -39,47 +43,66 @@ class RunTask:
 
     async def run(self) -> None:
         """See the run to its end; a lost lease ends it without a further word."""
+        ended: RunOutcome | None = None
         try:
             ended = await self._carry_out()
-            await self._pool.put_back(self.turn.session_id, keep=ended.success)
-            await self._pool.settle_ledger()
-            await self._settle(ended)
         except LeaseLostError:
             logger.warning("run %s was taken over", self.turn.run.pk)
-            await self._pool.put_back(self.turn.session_id, keep=False)
-        except asyncio.CancelledError:
-            # The stop deadline is over; the next start settles what is left.
-            await self._pool.put_back(self.turn.session_id, keep=False)
-            raise
+        finally:
+            # Also when cancelled, at the end of the stop deadline: then the next
+            # start settles the run.
+            keep = ended is not None and ended.success
+            await self._pool.put_back(self.turn.session_id, keep=keep)
+        if ended is not None:
+            await self._settle(ended)
 
     async def _carry_out(self) -> RunOutcome:
-        turn = self.turn
-        stderr = ""
         try:
-            prepared = await in_database(prepare, turn.run, self._jail)
-            if turn.stopping.is_set():
-                return outcome(turn, StopReason.CANCELLED)
-            client = await self._pool.take(prepared)
-            client.line.on_trouble = turn.stop_from_gateway
-            await in_database(runs.mark_running, turn.run)
-            try:
-                ended = await run_agent_loop(turn, client, prepared.content)
-            finally:
-                stderr = client.stderr_tail
-                client.line.on_trouble = None
-        except (LeaseLostError, asyncio.CancelledError):
+            ended = await self._follow_turn()
+        except LeaseLostError:
             raise
         except Exception as error:  # noqa: BLE001  top of a run; logged in _failed
-            return self._failed(error, stderr)
+            return self._failed(error)
         if ended.success:
             return await self._with_resume_point(ended)
         return ended
 
-    def _failed(self, error: Exception, stderr: str) -> RunOutcome:
+    async def _follow_turn(self) -> RunOutcome:
         turn = self.turn
-        if turn.stopping.is_set() and turn.stop_cause != "trouble":
-            return outcome(turn, StopReason.CANCELLED)
-        failure = failure_of_exception(error, stderr)
+        prepared = await in_database(prepare, turn.run, self._jail)
+        client = await self._take_client(prepared)
+        if client is None:
+            return outcome_of_stop(turn)
+        await in_database(runs.mark_running, turn.run)
+        client.line.on_trouble = turn.stop_from_gateway
+        try:
+            return await run_agent_loop(
+                turn, client, prepared.content, prepared.prompt_id
+            )
+        finally:
+            client.line.on_trouble = None
+
+    async def _take_client(self, prepared: Prepared) -> AgentClient | None:
+        """A connected client; None when the turn was stopped before it was there."""
+        turn = self.turn
+        taking = spawn(self._pool.take(prepared), name=f"take-{turn.run.pk}")
+        stopping = spawn(turn.stopping.wait(), name=f"stop-start-{turn.run.pk}")
+        try:
+            await asyncio.wait({taking, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopping.cancel()
+            if not taking.done():
+                taking.cancel()
+                await asyncio.wait({taking})
+        if turn.stopping.is_set():
+            return None
+        return taking.result()
+
+    def _failed(self, error: Exception) -> RunOutcome:
+        turn = self.turn
+        if turn.stopping.is_set():
+            return outcome_of_stop(turn)
+        failure = failure_of_exception(error)
         logger.error(
             "run %s failed: %s", turn.run.pk, failure.error_class, exc_info=error
         )
@@ -91,25 +114,31 @@ class RunTask:
 
     async def _settle(self, ended: RunOutcome) -> None:
         turn = self.turn
-        if turn.stop_cause == "shutdown" and await in_database(
-            runs.park_run, turn.run, steps=ended.steps
-        ):
-            return
-        await self._explain(ended)
-        await in_database(runs.finish_run, turn.run, ended)
+        try:
+            if turn.stop_cause == "shutdown" and await in_database(
+                runs.park_run, turn.run, steps=ended.steps
+            ):
+                return
+            await in_database(self._finish, ended)
+        except LeaseLostError:
+            logger.warning("run %s was taken over", turn.run.pk)
 
-    async def _explain(self, ended: RunOutcome) -> None:
-        """Every early end leaves a card: what happened and what can be done."""
+    @transaction.atomic
+    def _finish(self, ended: RunOutcome) -> None:
+        """Every early end leaves a card: what happened and what can be done.
+
+        In one transaction with the end: a worker that lost its lease says nothing.
+        """
         kind, text = self._card(ended)
         if text:
-            await in_database(
-                notices.add_notice,
+            notices.add_notice(
                 self.turn.run,
                 kind,
                 text,
                 error_class=ended.error_class,
                 stop_reason=ended.stop_reason,
             )
+        runs.finish_run(self.turn.run, ended)
 
     def _card(self, ended: RunOutcome) -> tuple[str, str]:
         if ended.error_text:

@@ -1,8 +1,8 @@
 """Claims runs for this process, within its limits, and sees each to its end.
 
 Whatever asks for a run only rings (`wake`); the supervisor reads the queue from the
-database. Its ticker renews leases, hears lost stop requests, closes idle clients and
-settles the runs of workers that died.
+database. Beside that it renews leases, settles the runs of workers that died, and
+closes idle clients.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Supervisor:
         self._users: dict[UUID, UUID] = {}
         self._bell = asyncio.Event()
         self._loop = asyncio.get_running_loop()
-        self._is_stopping = False
+        self._stopping = asyncio.Event()
         self._helpers: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
@@ -62,10 +62,10 @@ class Supervisor:
         global _current
         _current = self
         self._helpers = [
-            spawn(self._claim_forever(), name="supervisor-claims"),
-            spawn(self._tick_forever(), name="supervisor-ticker"),
+            spawn(self._claim_until_stopped(), name="supervisor-claims"),
+            spawn(self._renew_until_stopped(), name="supervisor-leases"),
+            spawn(self._evict_until_stopped(), name="supervisor-evictions"),
         ]
-        self._bell.set()
 
     def wake_from_thread(self) -> None:
         self._loop.call_soon_threadsafe(self._bell.set)
@@ -77,38 +77,39 @@ class Supervisor:
         answered; the others end as stopped with what they had written.
         """
         global _current
-        self._is_stopping = True
         _current = None
-        for helper in self._helpers:
-            helper.cancel()
-        await asyncio.gather(*self._helpers, return_exceptions=True)
+        self._stopping.set()
+        self._bell.set()
         for turn in self._turns.values():
             turn.stop("shutdown")
-        tasks = list(self._tasks.values())
-        if tasks:
-            _, late = await asyncio.wait(tasks, timeout=conf().stop_deadline_seconds)
-            for task in late:
-                task.cancel()
-            await asyncio.gather(*late, return_exceptions=True)
+        # Never cancelled: a claim in its middle would leave a run that nobody has.
+        await asyncio.wait(self._helpers)
+        await self._end_runs()
         await self.pool.close_all()
 
-    async def _claim_forever(self) -> None:
+    async def _end_runs(self) -> None:
+        tasks = list(self._tasks.values())
+        if not tasks:
+            return
+        _, late = await asyncio.wait(tasks, timeout=conf().stop_deadline_seconds)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
+
+    async def _claim_until_stopped(self) -> None:
         async with own_database_thread():
-            while True:
+            while not self._stopping.is_set():
                 self._bell.clear()
                 try:
                     await self._claim_waiting()
                 except Exception:
                     logger.exception("looking for runs failed")
-                try:
-                    await asyncio.wait_for(self._bell.wait(), LOOK_SECONDS)
-                except TimeoutError:
-                    continue
+                await _wait_for(self._bell, LOOK_SECONDS)
 
     async def _claim_waiting(self) -> None:
         """Claim in the order of the queue, passing over people at their limit."""
         for run_id, user_id in await in_database(waiting_runs):
-            if self._is_stopping or self._is_full():
+            if self._stopping.is_set() or self._is_full():
                 return
             if run_id in self._tasks or self._is_full_for(user_id):
                 continue
@@ -130,6 +131,8 @@ class Supervisor:
     def _begin(self, run: Run, user_id: UUID) -> None:
         turn = Turn(run, jailed=self.jail.jailed, on_slot_freed=self._bell.set)
         self._turns[run.pk] = turn
+        if self._stopping.is_set():
+            turn.stop("shutdown")
         self._users[run.pk] = user_id
         task = spawn(self._see_through(turn), name=f"run-{run.pk}")
         self._tasks[run.pk] = task
@@ -141,42 +144,55 @@ class Supervisor:
         self._bell.set()
 
     async def _see_through(self, turn: Turn) -> None:
-        hearing = spawn(self._hear(turn), name=f"control-{turn.run.pk}")
-        try:
-            async with own_database_thread():
-                await RunTask(turn, self.pool, self.jail).run()
-        finally:
-            hearing.cancel()
-
-    async def _hear(self, turn: Turn) -> None:
-        """Stop requests come by the control group; lost ones by the heartbeat."""
-        async with listen(control_group(turn.session_id)) as inbox:
-            while True:
-                message = await inbox.wait(LISTEN_SECONDS)
-                if message is not None and message["type"] == "control.stop":
-                    turn.stop("person")
-
-    async def _tick_forever(self) -> None:
         async with own_database_thread():
-            while True:
-                await asyncio.sleep(conf().heartbeat_seconds)
+            hearing = spawn(_hear(turn), name=f"control-{turn.run.pk}")
+            try:
+                await RunTask(turn, self.pool, self.jail).run()
+            finally:
+                hearing.cancel()
+                await asyncio.wait({hearing})
+
+    async def _renew_until_stopped(self) -> None:
+        """First our own leases, then the others': also after the machine slept."""
+        async with own_database_thread():
+            while not await _wait_for(self._stopping, conf().heartbeat_seconds):
                 try:
-                    await self._tick()
+                    for turn in list(self._turns.values()):
+                        await _renew(turn)
+                    await in_database(runs.reap_expired_leases)
+                    await in_database(approvals.expire_approvals)
                 except Exception:
-                    logger.exception("a tick of the supervisor failed")
+                    logger.exception("a look at the leases failed")
 
-    async def _tick(self) -> None:
-        for turn in list(self._turns.values()):
-            await self._renew(turn)
-        await in_database(runs.reap_expired_leases)
-        await in_database(approvals.expire_approvals)
-        await self.pool.evict()
+    async def _evict_until_stopped(self) -> None:
+        """Apart from the leases, since closing a client can take seconds."""
+        while not await _wait_for(self._stopping, conf().heartbeat_seconds):
+            await self.pool.evict()
 
-    async def _renew(self, turn: Turn) -> None:
-        try:
-            stop_requested_at = await in_database(runs.extend_lease, turn.run)
-        except LeaseLostError:
-            turn.stop("lease")
-            return
-        if stop_requested_at is not None:
-            turn.stop("person")
+
+async def _wait_for(event: asyncio.Event, seconds: float) -> bool:
+    """Returns: whether the event came before the time was over."""
+    try:
+        await asyncio.wait_for(event.wait(), seconds)
+    except TimeoutError:
+        return False
+    return True
+
+
+async def _renew(turn: Turn) -> None:
+    try:
+        stop_requested_at = await in_database(runs.extend_lease, turn.run)
+    except LeaseLostError:
+        turn.stop("lease")
+        return
+    if stop_requested_at is not None:
+        turn.stop("person")
+
+
+async def _hear(turn: Turn) -> None:
+    """Stop requests ring the control group; a lost ring is seen at the next look."""
+    async with listen(control_group(turn.session_id)) as inbox:
+        while True:
+            if await in_database(runs.is_stop_requested, turn.run):
+                turn.stop("person")
+            await inbox.wait(LISTEN_SECONDS)

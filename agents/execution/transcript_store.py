@@ -12,11 +12,13 @@ from uuid import UUID
 
 from claude_agent_sdk import SessionKey, SessionListSubkeysKey, SessionStoreEntry
 from claude_agent_sdk.types import SessionStoreListEntry
-from django.db.models import Max
+from django.db.models import Max, QuerySet
 
 from agents.models import TranscriptEntry
 
 from .database import in_database
+
+SPOKEN = ("user", "assistant")
 
 
 class DjangoTranscriptStore:
@@ -112,19 +114,42 @@ def _list_subkeys(key: SessionListSubkeysKey) -> list[str]:
 
 def has_transcript(sdk_session_id: UUID) -> bool:
     """Whether a conversation was begun under this id."""
+    return _main_entries(sdk_session_id).exists()
+
+
+def has_entry(sdk_session_id: UUID, entry_id: UUID) -> bool:
+    return _main_entries(sdk_session_id).filter(uuid=str(entry_id)).exists()
+
+
+def turn_end_before(sdk_session_id: UUID, entry_id: UUID) -> UUID | None:
+    """The message that the entry answers: where its turn can be begun again.
+
+    Returns: None when the conversation begins with the entry.
+    """
+    parents = {
+        row.uuid: (json.loads(row.entry).get("parentUuid"), row.type)
+        for row in _main_entries(sdk_session_id).exclude(uuid="")
+    }
+    parent, _ = parents.get(str(entry_id), (None, ""))
+    while parent is not None and parent in parents:
+        before, kind = parents[parent]
+        if kind in SPOKEN:
+            return UUID(parent)
+        parent = before
+    return None
+
+
+def _main_entries(sdk_session_id: UUID) -> QuerySet[TranscriptEntry]:
     return TranscriptEntry.objects.filter(
         sdk_session_id=str(sdk_session_id), subpath=""
-    ).exists()
+    )
 
 
 def last_entry_uuid(sdk_session_id: UUID) -> UUID | None:
-    """The entry that the conversation ends with now: where a retry resumes."""
+    """The message that the conversation ends with now."""
     found = (
-        TranscriptEntry.objects.filter(
-            sdk_session_id=str(sdk_session_id),
-            subpath="",
-            type__in=("user", "assistant"),
-        )
+        _main_entries(sdk_session_id)
+        .filter(type__in=SPOKEN)
         .exclude(uuid="")
         .order_by("-id")
         .values_list("uuid", flat=True)

@@ -46,7 +46,6 @@ class Translator:
     """(API message id, role) -> rows whose finished block has not come yet."""
 
     async def handle(self, message: object) -> None:
-        self.turn.touch()
         match message:
             case StreamEvent():
                 await self.handle_stream_event(message)
@@ -56,12 +55,15 @@ class Translator:
                 await self.handle_user_message(message)
             case SystemMessage():
                 await self.handle_system_message(message)
+            case ResultMessage():
+                await self.handle_result_message(message)
 
     async def handle_stream_event(self, message: StreamEvent) -> None:
         event = message.event
         match event.get("type"):
             case "message_start":
                 await self._abandon_open()
+                await self._say_retried()
                 self._message_id = event["message"]["id"]
                 self.turn.step_ids.add(self._message_id)
             case "content_block_start":
@@ -70,6 +72,12 @@ class Translator:
                 self._append(event["index"], event["delta"])
             case "content_block_stop":
                 await self._stop_block(event["index"])
+
+    async def _say_retried(self) -> None:
+        """The model answers again, so nobody waits for the next try any more."""
+        notice_id, self.turn.retry_notice_id = self.turn.retry_notice_id, None
+        if notice_id is not None:
+            await in_database(notices.end_retries, notice_id)
 
     async def _start_block(self, index: int, block: dict[str, Any]) -> None:
         kind = block.get("type")
@@ -207,13 +215,15 @@ class Translator:
                 await self._result(message, block)
 
     async def _result(self, message: UserMessage, block: ToolResultBlock) -> None:
+        if block.tool_use_id in self.turn.unanswered:
+            return  # the CLI's word for a wait that was broken off
         text, images = _split_result(block.content)
         structured = message.tool_use_result
         await in_database(
             blocks.record_tool_result,
             self.turn.run,
             tool_use_id=block.tool_use_id,
-            outcome=ToolOutcome.ERROR if block.is_error else ToolOutcome.OK,
+            outcome=self._outcome(block),
             text=text,
             content={
                 **({"images": images} if images else {}),
@@ -221,6 +231,12 @@ class Translator:
             },
             parent_tool_use_id=message.parent_tool_use_id or "",
         )
+
+    def _outcome(self, block: ToolResultBlock) -> ToolOutcome:
+        if not block.is_error:
+            return ToolOutcome.OK
+        is_ending = self.turn.stopping.is_set()
+        return ToolOutcome.CANCELLED if is_ending else ToolOutcome.ERROR
 
     async def handle_system_message(self, message: SystemMessage) -> None:
         if message.subtype == "api_retry":
@@ -238,7 +254,6 @@ class Translator:
 
     async def handle_result_message(self, message: ResultMessage) -> None:
         """The turn is over; what is still open is written as it stands."""
-        self.turn.touch()
         await self.deltas.save_all()
 
 

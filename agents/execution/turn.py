@@ -19,7 +19,6 @@ from agents.models import Run
 class Turn:
     run: Run
     jailed: bool
-    loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the turn must end early; `stop_cause` says why."""
     stop_cause: str = ""
@@ -30,22 +29,15 @@ class Turn:
     """How many of its calls wait for a person; such a turn takes no slot."""
     on_slot_freed: Callable[[], None] = lambda: None
     step_ids: set[str] = field(default_factory=set)
+    unanswered: set[str] = field(default_factory=set)
+    """Calls (tool_use ids) whose wait for a person was broken off."""
     model_actual: str = ""
     last_error: str = ""
     retry_notice_id: UUID | None = None
-    stall_notice_id: UUID | None = None
-    started: float = 0.0
-    last_activity: float = 0.0
-
-    def __post_init__(self) -> None:
-        self.started = self.last_activity = self.loop.time()
 
     @property
     def session_id(self) -> UUID:
         return self.run.session_id
-
-    def touch(self) -> None:
-        self.last_activity = self.loop.time()
 
     def start_waiting(self) -> None:
         self.waiting += 1
@@ -53,7 +45,6 @@ class Turn:
 
     def stop_waiting(self) -> None:
         self.waiting -= 1
-        self.touch()
 
     def stop(self, cause: str) -> None:
         """Ask the turn to end; the first cause stays."""
