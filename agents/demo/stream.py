@@ -179,6 +179,8 @@ class Message:
             if rate:
                 # Aimed at fixed times, so that a slow reader doesn't shift the rest.
                 await asyncio.sleep(max(0, started + number / rate - time.monotonic()))
+            if isinstance(piece, Words) and piece.stamped:
+                chunk += f"t{time.monotonic_ns()}"  # when it leaves, after the pause
             self.ends_in_blank = chunk[-1:].isspace()
             yield self._delta({"type": "text_delta", "text": chunk}, chunk)
 
@@ -191,7 +193,7 @@ class Message:
     def _words(self, words: Words) -> Iterator[str]:
         for _ in range(words.count):
             if words.stamped:
-                yield f"{self._blank()}t{time.monotonic_ns()}"
+                yield self._blank()  # the stamp is added when it leaves
                 continue
             name = _VOCABULARY[self.words % len(_VOCABULARY)]
             self.words += 1
