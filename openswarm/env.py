@@ -1,27 +1,52 @@
 """Reads the process environment for `settings.py`: paths, secrets, overrides.
 
-Nothing else reads `os.environ`. Secret files are made on first use, mode 600.
+Nothing else reads `os.environ`. Secret files are made on first use, mode 600. What
+can't be read is an ImproperlyConfigured error whose text names the variable; a switch
+with a typing error must not silently be off.
 """
 
 from __future__ import annotations
 
 import os
 import secrets
+from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from django.core.exceptions import ImproperlyConfigured
+
+PREFIX = "OPENSWARM_"
 _TRUE = {"1", "true", "yes", "on"}
+_FALSE = {"0", "false", "no", "off", ""}
+_asked: set[str] = set()
 
 
-def flag(name: str, default: bool = False) -> bool:
-    value = os.environ.get(name)
-    return default if value is None else value.strip().lower() in _TRUE
+def known_variables() -> set[str]:
+    """The names of all variables that were asked for since the start."""
+    return set(_asked)
+
+
+def unknown_variables() -> list[str]:
+    """Variables of ours that are set and that nothing has asked for."""
+    set_ones = {name for name in os.environ if name.startswith(PREFIX)}
+    return sorted(set_ones - _asked)
 
 
 def text(name: str, default: str = "") -> str:
-    return os.environ.get(name, default)
+    return _read(name, default)
+
+
+def flag(name: str, default: bool = False) -> bool:
+    return bool(_convert(name, _read(name, "1" if default else "0"), "bool"))
+
+
+def choice(name: str, default: str, choices: list[str]) -> str:
+    value = _read(name, default).strip().upper()
+    if value not in choices:
+        raise ImproperlyConfigured(f"{name} must be one of {', '.join(choices)}.")
+    return value
 
 
 def words(name: str, default: str = "") -> list[str]:
@@ -32,16 +57,27 @@ def words(name: str, default: str = "") -> list[str]:
 def secret_file(path: Path) -> str:
     """The secret in `path`; made (mode 600) when it isn't there yet.
 
-    Two processes that start together agree: the file is made exclusively, and
+    Two processes that start together agree: the file appears at once and whole, and
     the loser reads the winner's.
     """
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return path.read_text().strip()
-    with os.fdopen(handle, "w") as file:
-        file.write(secrets.token_urlsafe(48))
+        return _secret_in(path)
+    except OSError as error:
+        raise ImproperlyConfigured(
+            f"The data folder {path.parent} can't be written: {error.strerror}. Give"
+            " it to this user, or set OPENSWARM_DATA_DIR to another folder."
+        ) from error
+
+
+def _secret_in(path: Path) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if not path.exists():
+        draft = path.with_name(f"{path.name}.{os.getpid()}")
+        draft.touch(mode=0o600)
+        draft.write_text(secrets.token_urlsafe(48))
+        with suppress(FileExistsError):
+            os.link(draft, path)
+        draft.unlink()
     return path.read_text().strip()
 
 
@@ -75,23 +111,26 @@ def database(url: str, data_dir: Path) -> dict[str, Any]:
 
 
 def conf_overrides(conf_class: type[Any]) -> dict[str, Any]:
-    """`OPENSWARM_<FIELD>` variables, converted to the field's type.
-
-    Raises: ValueError naming the variable when it can't be converted.
-    """
+    """`OPENSWARM_<FIELD>` variables, converted to the field's type."""
     found: dict[str, Any] = {}
     for field in fields(conf_class):
-        name = f"OPENSWARM_{field.name.upper()}"
-        if name in os.environ:
-            found[field.name] = _convert(name, os.environ[name], str(field.type))
+        name = f"{PREFIX}{field.name.upper()}"
+        value = _read(name, "")
+        if value:
+            found[field.name] = _convert(name, value, str(field.type))
     return found
 
 
-def _convert(name: str, value: str, kind: str) -> Any:
+def _read(name: str, default: str) -> str:
+    _asked.add(name)
+    return os.environ.get(name, default)
+
+
+def _convert(name: str, value: str, kind: str) -> bool | int | float | str:
     try:
         match kind:
             case "bool":
-                return value.strip().lower() in _TRUE
+                return _to_bool(value.strip().lower())
             case "int":
                 return int(value)
             case "float":
@@ -99,4 +138,13 @@ def _convert(name: str, value: str, kind: str) -> Any:
             case _:
                 return value
     except ValueError as error:
-        raise ValueError(f"{name}={value!r} is not a valid {kind}") from error
+        wanted = {"bool": "on or off", "int": "a whole number", "float": "a number"}
+        raise ImproperlyConfigured(
+            f"{name} must be {wanted[kind]}, not {value!r}."
+        ) from error
+
+
+def _to_bool(value: str) -> bool:
+    if value not in _TRUE | _FALSE:
+        raise ValueError(value)
+    return value in _TRUE

@@ -43,24 +43,23 @@ CSRF_TRUSTED_ORIGINS = [
 ]
 
 INSTALLED_APPS = [
+    "agents.apps.AgentsConfig",  # before daphne: it has a `runserver` of its own
     "daphne",
     "openswarm.apps.AdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
     "django.contrib.messages",
-    "whitenoise.runserver_nostatic",
     "django.contrib.staticfiles",
     "channels",
     "csp",
     "django_htmx",
     "template_partials.apps.SimpleAppConfig",
-    "agents.apps.AgentsConfig",
 ]
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "openswarm.static.StaticFilesMiddleware",
     "csp.middleware.CSPMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -144,6 +143,7 @@ STORAGES = {
     },
 }
 WHITENOISE_USE_FINDERS = DEBUG
+WHITENOISE_ALLOW_ALL_ORIGINS = False
 
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
@@ -173,6 +173,7 @@ OPENSWARM = env.conf_overrides(Conf)
 # The one seam between embedded and team mode: how a queued run gets started.
 DISPATCHER = "agents.execution.dispatch.local.LocalDispatcher"
 
+_LEVELS = ["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
@@ -180,6 +181,8 @@ LOGGING = {
         "line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}
     },
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["console"], "level": env.text("OPENSWARM_LOG", "WARNING")},
-    "loggers": {"agents": {"level": env.text("OPENSWARM_LOG", "INFO")}},
+    "root": {"handlers": ["console"], "level": "WARNING"},
+    "loggers": {"agents": {"level": env.choice("OPENSWARM_LOG", "INFO", _LEVELS)}},
 }
+
+UNKNOWN_VARIABLES = env.unknown_variables()

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import fcntl
 import os
-import sys
-from pathlib import Path
-from typing import IO, Any
+from functools import partial
+from typing import Any
 
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.utils import autoreload
 
-from agents.conf import cli_homes_dir, data_dir, workspaces_dir
 from agents.domain.accounts import issue_setup_token
 from agents.domain.runs import reconcile_on_startup
-from agents.management.server import AddressInUseError, serve_forever
+from agents.execution.confinement import probe_jail
+from agents.management.data_folder import make_folders, take_lock
+from agents.management.reloading import run_with_reloader
+from agents.management.server import Serving, ServingError, check_address
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 
 
 class Command(BaseCommand):
@@ -34,90 +35,87 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
+        self._host, self._port = options["host"], options["port"]
+        self._serving: Serving | None = None
         if options["reload"]:
             # The outer process only watches; the inner one takes the lock.
-            autoreload.run_with_reloader(self._serve, **options)
-            return
-        self._serve(**options)
+            run_with_reloader(self._serve_in_thread, self._stop)
+        self._serve()
 
-    def _serve(self, **options: Any) -> None:
-        lock = self._prepare()
+    def _serve(self) -> None:
         try:
-            serve_forever(
-                options["host"],
-                options["port"],
-                on_listening=self._announce,
-                is_reloading=options["reload"],
-            )
-        except AddressInUseError as error:
-            self.stderr.write(str(error))
-            sys.stderr.flush()
-            os._exit(1) if options["reload"] else sys.exit(1)
-        finally:
-            lock.close()
+            check_address(self._host, self._port)
+            make_folders()
+            with take_lock():
+                self._prepare()
+                token = issue_setup_token()
+                self._serving = Serving(
+                    self._host, self._port, on_ready=partial(self._announce, token)
+                )
+                self._serving.run()
+        except ServingError as error:
+            raise CommandError(str(error)) from error
 
-    def _prepare(self) -> IO[str]:
-        """Folders, lock, tables, static files, and what a dead server left."""
-        make_folders()
-        lock = take_lock(data_dir() / "serve.lock")
+    def _serve_in_thread(self) -> None:
+        """Only the main thread can end the process in the usual way."""
+        try:
+            self._serve()
+        except CommandError as error:
+            self.stderr.write(f"{error}")
+            self.stderr.flush()
+            os._exit(1)
+
+    def _stop(self) -> None:
+        if self._serving is not None:
+            self._serving.stop()
+
+    def _prepare(self) -> None:
+        """Tables, static files, and what a dead server left."""
         call_command("migrate", interactive=False, verbosity=0)
         if not settings.DEBUG:
             call_command("collectstatic", interactive=False, verbosity=0)
         settled = reconcile_on_startup()
         if settled:
-            self.stdout.write(f"Settled {settled} run(s) of the last server.")
-        return lock
+            self.stdout.write(f"Settled {settled} run(s) that the last server left.")
 
-    def _announce(self, host: str, port: int) -> None:
-        shown = "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104  shown
-        address = settings.PUBLIC_URL or f"http://{shown}:{port}"
-        self.stdout.write(f"OpenSwarm is at {address}/")
-        token = issue_setup_token()
-        if token is not None:
+    def _announce(self, setup_token: str | None, port: int) -> None:
+        listening = f"http://{_shown(self._host)}:{port}"
+        address = settings.PUBLIC_URL or listening
+        at = f", listening on {listening}/" if settings.PUBLIC_URL else ""
+        self.stdout.write(f"OpenSwarm is at {address}/{at}")
+        for note in self._notes():
+            self.stdout.write(note)
+        if setup_token is not None:
             self.stdout.write(
                 "Nobody has an account yet. Make yours, the owner's, here (once):\n"
-                f"  {address}/setup/{token}/"
+                f"  {address}/setup/{setup_token}/"
             )
         self.stdout.flush()
 
+    def _notes(self) -> list[str]:
+        notes = []
+        jail = probe_jail()
+        if not jail.jailed:
+            notes.append(f"Agents are not jailed: {jail.reason}")
+        if self._host not in LOOPBACK and not settings.PUBLIC_URL:
+            notes.append(
+                "Other machines are refused until OPENSWARM_URL names the address"
+                " people use: see docs/howto/deploy.md."
+            )
+        return notes
+
 
 def _port(value: str) -> int:
-    port = int(value)
+    try:
+        port = int(value)
+    except ValueError:
+        port = -1
     if not 0 <= port <= 65535:
         raise argparse.ArgumentTypeError("a port is a number from 0 to 65535")
     return port
 
 
-def make_folders() -> None:
-    """Raises: CommandError with a sentence when the data folder can't be written."""
-    try:
-        for folder in (data_dir(), workspaces_dir(), cli_homes_dir()):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            folder.chmod(0o700)
-    except OSError as error:
-        raise CommandError(
-            f"The data folder {data_dir()} can't be written: {error.strerror}."
-        ) from error
-
-
-def take_lock(path: Path) -> IO[str]:
-    """Hold the data folder for this server alone.
-
-    Raises: CommandError when another server works on the same data.
-    """
-    lock = path.open("a+")
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        lock.seek(0)
-        owner = lock.read().strip() or "unknown"
-        lock.close()
-        raise CommandError(
-            f"Another OpenSwarm server (process {owner}) already works on the data in"
-            f" {path.parent}. Stop it, or set OPENSWARM_DATA_DIR to another folder."
-        ) from None
-    lock.seek(0)
-    lock.truncate()
-    lock.write(str(os.getpid()))
-    lock.flush()
-    return lock
+def _shown(host: str) -> str:
+    if host in ("0.0.0.0", "::", "[::]"):  # noqa: S104  only shown
+        return "127.0.0.1"
+    return f"[{host}]" if ":" in host and not host.startswith("[") else host
