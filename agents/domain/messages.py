@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from agents.errors import InvalidInputError
@@ -83,14 +83,75 @@ def clean_prompt(text: str) -> str:
 def remove_queued_message(message: Message) -> bool:
     """Take a message out of the queue. Returns: False if it is already delivered."""
     lock_session(message.session_id)
-    deleted, _ = (
-        Message.objects.filter(pk=message.pk, delivered_at=None)
-        .exclude(queued_at=None)
-        .delete()
-    )
+    deleted, _ = _queued(message).delete()
     if deleted:
         AgentSession.objects.filter(pk=message.session_id).update(
             message_count=F("message_count") - 1
         )
         runs.publish_queue(message.session_id)
     return bool(deleted)
+
+
+@transaction.atomic
+def edit_queued_message(message: Message, text: str) -> bool:
+    """Change what waits in the queue. Returns: False if it is already delivered.
+
+    Raises: InvalidInputError when nothing is left of it.
+    """
+    text = clean_prompt(text)
+    lock_session(message.session_id)
+    changed = _queued(message).update(text=text)
+    if changed:
+        runs.publish_queue(message.session_id)
+    return bool(changed)
+
+
+@transaction.atomic
+def move_queued_message(message: Message, *, before: Message | None) -> bool:
+    """Put a queued message before another one, or at the end with None.
+
+    Returns: False if it is already delivered.
+    """
+    session = lock_session(message.session_id)
+    waiting = [each for each in session.messages.queued() if each.pk != message.pk]
+    if not _queued(message).exists():
+        return False
+    places = [each.pk for each in waiting]
+    at = places.index(before.pk) if before and before.pk in places else len(places)
+    places.insert(at, message.pk)
+    for position, message_id in enumerate(places, start=1):
+        Message.objects.filter(pk=message_id).update(queue_position=position)
+    runs.publish_queue(session.pk)
+    return True
+
+
+@transaction.atomic
+def send_now(message: Message) -> bool:
+    """Deliver a queued message next, stopping the turn that is on.
+
+    Returns: False if it is already delivered.
+    """
+    session = lock_session(message.session_id)
+    if not _queued(message).update(is_urgent=True):
+        return False
+    if session.closed_at:
+        AgentSession.objects.filter(pk=session.pk).update(closed_at=None)
+    runs.publish_queue(session.pk)
+    if not runs.stop_agent(session):
+        runs.deliver_next_message(session.pk)
+    return True
+
+
+@transaction.atomic
+def resume_queue(session: AgentSession) -> None:
+    """A person says that what waits may go on after a stop or an error."""
+    lock_session(session.pk)
+    AgentSession.objects.filter(pk=session.pk).update(queue_paused=False)
+    runs.publish_queue(session.pk)
+    runs.deliver_next_message(session.pk)
+
+
+def _queued(message: Message) -> QuerySet[Message]:
+    return Message.objects.filter(pk=message.pk, delivered_at=None).exclude(
+        queued_at=None
+    )

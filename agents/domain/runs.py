@@ -213,7 +213,7 @@ def _duration_ms(run: Run) -> int:
 def _pause_queue(session_id: UUID) -> None:
     """After Stop or an error what was typed waits for a person's word."""
     session = AgentSession.objects.get(pk=session_id)
-    if session.messages.queued().exists():
+    if session.messages.queued().filter(is_urgent=False).exists():
         AgentSession.objects.filter(pk=session_id).update(queue_paused=True)
         publish_queue(session_id)
 
@@ -414,15 +414,16 @@ def publish_queue(session_id: UUID) -> None:
 
 @transaction.atomic
 def deliver_next_message(session_id: UUID) -> Run | None:
-    """Start a run for the oldest queued message.
+    """Start a run for the message that is next in the queue.
 
-    Not while the queue is paused, and not in a session that was put away meanwhile.
+    Not while the queue is paused, unless it is urgent, and not in a session that was
+    put away meanwhile.
     """
     session = lock_session(session_id)
-    if session.queue_paused or session.closed_at or _is_busy(session):
-        return None
     message = session.messages.queued().first()
-    if message is None:
+    if message is None or session.closed_at or _is_busy(session):
+        return None
+    if session.queue_paused and not message.is_urgent:
         return None
     # It belongs where the conversation now ends, not where it was typed.
     seq = blocks.next_message_seq(session_id)

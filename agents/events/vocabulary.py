@@ -93,6 +93,24 @@ class StreamEnded(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BranchCreated(Event):
+    """A message was edited or answered anew; the new branch is the active one."""
+
+    wire: ClassVar[str] = "agent:branch_created"
+
+    branch_id: UUID
+    parent_branch_id: UUID | None
+    fork_point_message_id: UUID | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BranchSwitched(Event):
+    wire: ClassVar[str] = "agent:branch_switched"
+
+    branch_id: UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NameUpdated(Event):
     wire: ClassVar[str] = "agent:name_updated"
     is_slim: ClassVar[bool] = True
@@ -193,6 +211,8 @@ EVENTS: dict[str, type[Event]] = {
         StreamStarted,
         StreamDelta,
         StreamEnded,
+        BranchCreated,
+        BranchSwitched,
         NameUpdated,
         SessionClosed,
         ApprovalRequested,

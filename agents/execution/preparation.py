@@ -6,9 +6,18 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
+from claude_agent_sdk import project_key_for_directory
+
 from agents.conf import conf
 from agents.domain.model_choice import get_session_model, resolve_model_id
 from agents.domain.providers import provider_for
+from agents.domain.transcripts import (
+    copy_transcript,
+    has_entry,
+    has_transcript,
+    last_entry_uuid,
+    turn_end_before,
+)
 from agents.errors import FolderMissingError, JailUnavailableError
 from agents.gateway.lines import Upstream
 from agents.gateway.upstreams import resolve_upstream
@@ -22,12 +31,6 @@ from .prompt_builder import (
     PromptContent,
     build_prompt_content,
     session_system_prompt,
-)
-from .transcript_store import (
-    has_entry,
-    has_transcript,
-    last_entry_uuid,
-    turn_end_before,
 )
 
 
@@ -55,12 +58,13 @@ def prepare(run: Run, jail: JailStatus) -> Prepared:
         raise JailUnavailableError(
             f"This site runs agents in the jail only, and {jail.reason}"
         )
-    start = _start(run)
+    folder = _folder(session)
+    start = _start(run, folder)
     provider = provider_for(session)
     setup = ClientSetup(
         session_id=session.pk,
         sdk_session_id=run.branch.sdk_session_id,
-        cwd=_folder(session),
+        cwd=folder,
         model=resolve_model_id(
             run.trigger_message.model or get_session_model(session), provider
         ),
@@ -94,8 +98,10 @@ def _folder(session: AgentSession) -> Path:
     return folder
 
 
-def _start(run: Run) -> Start:
+def _start(run: Run, folder: Path) -> Start:
     """Where the conversation goes on.
+
+    A branch that was not begun yet starts with the memory it was forked with.
 
     A retry goes back to where its prompt was put first, so that the prompt is not in
     the history twice and nothing from before it is lost.
@@ -106,7 +112,19 @@ def _start(run: Run) -> Start:
         if before is not None:
             return Start(is_resumed=True, resume_at=before)
         _begin_anew(branch)
-    return Start(is_resumed=has_transcript(branch.sdk_session_id))
+    if has_transcript(branch.sdk_session_id):
+        return Start(is_resumed=True)
+    return _fork_memory(branch, folder)
+
+
+def _fork_memory(branch: MessageBranch, folder: Path) -> Start:
+    source_id, entry_id = branch.sdk_fork_session_id, branch.sdk_fork_uuid
+    if source_id is None or entry_id is None:
+        return Start(is_resumed=False)
+    key = project_key_for_directory(folder)
+    if not copy_transcript(source_id, entry_id, branch.sdk_session_id, project_key=key):
+        return Start(is_resumed=False)
+    return Start(is_resumed=True, resume_at=entry_id)
 
 
 def _is_in_transcript(run: Run) -> bool:

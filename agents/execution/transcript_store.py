@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 from typing import Any, cast
-from uuid import UUID
 
 from claude_agent_sdk import SessionKey, SessionListSubkeysKey, SessionStoreEntry
 from claude_agent_sdk.types import SessionStoreListEntry
-from django.db.models import Max, QuerySet
+from django.db.models import Max
 
 from agents.models import TranscriptEntry
 
@@ -110,49 +109,3 @@ def _list_subkeys(key: SessionListSubkeysKey) -> list[str]:
         .values_list("subpath", flat=True)
         .distinct()
     )
-
-
-def has_transcript(sdk_session_id: UUID) -> bool:
-    """Whether a conversation was begun under this id."""
-    return _main_entries(sdk_session_id).exists()
-
-
-def has_entry(sdk_session_id: UUID, entry_id: UUID) -> bool:
-    return _main_entries(sdk_session_id).filter(uuid=str(entry_id)).exists()
-
-
-def turn_end_before(sdk_session_id: UUID, entry_id: UUID) -> UUID | None:
-    """The message that the entry answers: where its turn can be begun again.
-
-    Returns: None when the conversation begins with the entry.
-    """
-    parents = {
-        row.uuid: (json.loads(row.entry).get("parentUuid"), row.type)
-        for row in _main_entries(sdk_session_id).exclude(uuid="")
-    }
-    parent, _ = parents.get(str(entry_id), (None, ""))
-    while parent is not None and parent in parents:
-        before, kind = parents[parent]
-        if kind in SPOKEN:
-            return UUID(parent)
-        parent = before
-    return None
-
-
-def _main_entries(sdk_session_id: UUID) -> QuerySet[TranscriptEntry]:
-    return TranscriptEntry.objects.filter(
-        sdk_session_id=str(sdk_session_id), subpath=""
-    )
-
-
-def last_entry_uuid(sdk_session_id: UUID) -> UUID | None:
-    """The message that the conversation ends with now."""
-    found = (
-        _main_entries(sdk_session_id)
-        .filter(type__in=SPOKEN)
-        .exclude(uuid="")
-        .order_by("-id")
-        .values_list("uuid", flat=True)
-        .first()
-    )
-    return UUID(found) if found else None

@@ -31,6 +31,8 @@ from agents.domain.queries.transcript import (
 from agents.events.vocabulary import (
     ApprovalRequested,
     ApprovalResolved,
+    BranchCreated,
+    BranchSwitched,
     CostUpdated,
     Event,
     MessageSaved,
@@ -232,6 +234,11 @@ def _tool(page: LivePage, session: AgentSession, data: dict[str, Any]) -> list[s
     return [*_put(page, session, item), *_parts(page, session, *_RUN)]
 
 
+def _branch(page: LivePage, session: AgentSession, data: dict[str, Any]) -> list[str]:
+    """Another line of the conversation: the whole transcript changes."""
+    return [session_snapshot(page)]
+
+
 def _delta(page: LivePage, session: AgentSession, data: dict[str, Any]) -> list[str]:
     """Deltas are no rows: `consumers` sends them by `delta_frame` as they come."""
     return []
@@ -243,6 +250,8 @@ FRAMES: dict[str, Frame] = {
     CostUpdated.wire: _changed("facts", "tail"),
     StreamStarted.wire: _message,
     StreamDelta.wire: _delta,
+    BranchCreated.wire: _branch,
+    BranchSwitched.wire: _branch,
     StreamEnded.wire: _message,
     NameUpdated.wire: _changed("title"),
     SessionClosed.wire: _changed(*_ALL[1:]),
