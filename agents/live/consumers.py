@@ -192,8 +192,12 @@ class SessionConsumer(PageConsumer):
             message_id = UUID(message["message_id"])
             if not await self._still_allowed():
                 return
+            if message_id in self.page.elsewhere:
+                return
             if message_id not in self.page.shown:  # its start was lost
                 await self._catch_up()
+                if message_id not in self.page.shown:
+                    self.page.elsewhere.add(message_id)
             if message_id in self.page.streams:
                 await self._grow(message_id, message["offset"], message["text"])
 

@@ -82,6 +82,7 @@ def session_snapshot(page: LivePage) -> str:
     transcript = load_transcript(session, page.user)
     page.oldest_seq = transcript.oldest_seq
     page.shown.clear()
+    page.elsewhere.clear()
     page.streams.clear()
     for item in transcript.items:
         page.remember(item)

@@ -36,6 +36,8 @@ class LivePage:
     shown: dict[UUID, Position] = field(default_factory=dict)
     streams: dict[UUID, int] = field(default_factory=dict)
     """Of each message that streams: how many characters the page has."""
+    elsewhere: set[UUID] = field(default_factory=set)
+    """Messages that stream on a branch which the page does not show."""
     is_queued: bool = False
 
     def remember(self, item: Item) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agents.domain import blocks, messages, notices, runs, sessions, usage
+from agents.domain import blocks, branches, messages, notices, runs, sessions, usage
 from agents.domain.approvals import Decision, decide_approval, open_approval
 from agents.events.bus import publish_on_commit
 from agents.events.vocabulary import EVENTS, Retrying, StreamDelta, ToolDenied
@@ -165,10 +165,21 @@ def deliver_queued(run: Run, alice: User) -> None:
     finish(run, alice)
 
 
+def edit(run: Run, alice: User) -> None:
+    finish(run, alice)
+    branches.edit_message(run.trigger_message, author=alice, text="Count to four")
+
+
+def switch_back(run: Run, alice: User) -> None:
+    edit(run, alice)
+    branches.switch_branch(run.session, run.branch)
+
+
 ACTS: list[Act] = [
     *(send_while_busy, stream, answer_in_full, think, use_tool, use_sub_agent),
     *(ask, ask_before_the_call_has_a_row, ask_late, decide, deny, retry, spend),
     *(rename, change_settings, close, stop, finish, fail, deliver_queued),
+    *(edit, switch_back),
 ]
 
 
