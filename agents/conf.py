@@ -75,6 +75,8 @@ class Conf:
     last_request_max_bytes: int = 4 * 1024 * 1024
 
     # models
+    # A demo model that runs already, as in the tests; empty: each server has its own.
+    demo_url: str = ""
     default_model: str = "claude-sonnet-5-5"
 
 

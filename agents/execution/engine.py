@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agents.conf import data_dir
+from agents.conf import conf, data_dir
 from agents.demo.server import RunningDemo, serve_demo
 from agents.gateway.server import Gateway
 
@@ -24,6 +24,7 @@ class Engine:
 
     async def start(self, *, demo_url: str = "") -> None:
         """Start in the running loop; `demo_url` names a demo model that is there."""
+        demo_url = demo_url or conf().demo_url
         if not demo_url:
             self._demo = await serve_demo()
             demo_url = self._demo.url
