@@ -7,6 +7,7 @@ from django.urls import path
 from .views import (
     accounts,
     approvals,
+    branches,
     messages,
     people,
     preferences,
@@ -62,6 +63,26 @@ urlpatterns = [
         "messages/<uuid:message_id>/remove/",
         messages.message_remove,
         name="message_remove",
+    ),
+    path(
+        "messages/<uuid:message_id>/edit/",
+        branches.message_edit,
+        name="message_edit",
+    ),
+    path(
+        "messages/<uuid:message_id>/regenerate/",
+        branches.message_regenerate,
+        name="message_regenerate",
+    ),
+    path(
+        "branches/<uuid:branch_id>/switch/",
+        branches.branch_switch,
+        name="branch_switch",
+    ),
+    path(
+        "branches/<uuid:branch_id>/compare/",
+        branches.branch_compare,
+        name="branch_compare",
     ),
     path("approvals/", approvals.approval_list, name="approval_list"),
     path(

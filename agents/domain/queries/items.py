@@ -14,6 +14,7 @@ from agents.rendering.stored import stored_html
 from agents.rendering.tool_calls import ToolView
 
 from .approvals import ApprovalCard
+from .branches import Navigator
 
 _TEMPLATES: dict[str, str] = {
     MessageRole.THINKING: "agents/messages/_thinking.html",
@@ -44,6 +45,20 @@ class Item:
     result: Message | None = None
     approval: ApprovalCard | None = None
     children: tuple[Item, ...] = ()
+    navigator: Navigator | None = None
+    can_operate: bool = False
+
+    @property
+    def can_edit(self) -> bool:
+        return self.can_operate and self.message.role == MessageRole.USER
+
+    @property
+    def can_regenerate(self) -> bool:
+        return (
+            self.can_operate
+            and self.message.role == MessageRole.ASSISTANT
+            and not self.message.parent_tool_use_id
+        )
 
     @property
     def element_id(self) -> str:

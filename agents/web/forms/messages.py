@@ -15,3 +15,7 @@ class MessageForm(forms.Form):
     )
     # Sent twice (a double click, a lost answer), the same id makes one message.
     client_message_id = forms.UUIDField(required=False, initial=uuid.uuid4)
+
+
+class EditForm(MessageForm):
+    """Other words in place of an earlier message."""

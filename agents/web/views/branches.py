@@ -1,0 +1,114 @@
+"""Branches: editing and answering anew, switching, comparing."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.http import Http404, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import (
+    require_GET,
+    require_http_methods,
+    require_POST,
+)
+
+from agents.domain import branches
+from agents.domain.queries.comparison import load_comparison
+from agents.domain.queries.sessions import load_page
+from agents.domain.queries.transcript import load_message
+from agents.models import AgentSession, Message, MessageBranch
+from agents.models.messages import MessageRole
+from agents.web.forms.messages import EditForm
+from agents.web.http import HtmxRequest, apply_form, respond, wants_fragment
+
+from .sessions import find_operable, find_session
+
+
+@require_http_methods(["GET", "POST"])
+def message_edit(request: HtmxRequest, message_id: UUID) -> HttpResponse:
+    message = _find_message(request, message_id)
+    if message.role != MessageRole.USER:
+        raise Http404
+    if request.method == "GET":
+        form = EditForm(initial={"text": message.text})
+        return _show_form(request, message, form, status=200)
+    form = EditForm(request.POST)
+    edited = apply_form(
+        form,
+        lambda: branches.edit_message(
+            message, author=request.user, **form.cleaned_data
+        ),
+    )
+    if edited is None:
+        return _show_form(request, message, form, status=422)
+    return _show_branch(request, message.session)
+
+
+def _show_form(
+    request: HtmxRequest, message: Message, form: EditForm, *, status: int
+) -> HttpResponse:
+    context = {
+        "form": form,
+        "item": load_message(request.user, message.pk),
+        "session": message.session,
+    }
+    return respond(
+        request,
+        "agents/messages/edit.html",
+        "agents/messages/_edit.html",
+        context,
+        status=status,
+    )
+
+
+def _show_branch(request: HtmxRequest, session: AgentSession) -> HttpResponse:
+    """The transcript itself comes over the socket, to every tab alike."""
+    if not wants_fragment(request):
+        return redirect("session_detail", session.pk)
+    page = load_page(find_session(request, session.pk), request.user)
+    return render(request, "agents/sessions/_branched.html", {"page": page})
+
+
+@require_POST
+def message_regenerate(request: HtmxRequest, message_id: UUID) -> HttpResponse:
+    message = _find_message(request, message_id)
+    branches.regenerate(message, author=request.user)
+    return _show_branch(request, message.session)
+
+
+@require_POST
+def branch_switch(request: HtmxRequest, branch_id: UUID) -> HttpResponse:
+    branch = _find_branch(request, branch_id)
+    session = find_operable(request, branch.session_id)
+    branches.switch_branch(session, branch)
+    return _show_branch(request, session)
+
+
+@require_GET
+def branch_compare(request: HtmxRequest, branch_id: UUID) -> HttpResponse:
+    """Two branches side by side, from where they part; `?with=` names the other."""
+    branch = _find_branch(request, branch_id)
+    session = find_session(request, branch.session_id)
+    others = session.branches.exclude(pk=branch.pk)
+    wanted = request.GET.get("with", "")
+    other = next((each for each in others if str(each.pk) == wanted), None)
+    if other is None:
+        raise Http404
+    context = {
+        "session": session,
+        "comparison": load_comparison(session, request.user, branch, other),
+    }
+    return render(request, "agents/branches/compare.html", context)
+
+
+def _find_message(request: HtmxRequest, message_id: UUID) -> Message:
+    visible = Message.objects.visible_to(request.user).select_related("branch")
+    message = get_object_or_404(visible, pk=message_id, hidden=False)
+    message.session = find_operable(request, message.session_id)
+    return message
+
+
+def _find_branch(request: HtmxRequest, branch_id: UUID) -> MessageBranch:
+    return get_object_or_404(
+        MessageBranch.objects.visible_to(request.user), pk=branch_id
+    )
