@@ -1,0 +1,84 @@
+"""`python -m tests.bench`: measure, print the tables, and publish them.
+
+Published are `docs/performance/<date>-<cores>c.json`, with what was measured, and the
+tables in `docs/performance.md`. `--quick` takes a glance and publishes nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import shutil
+import sys
+import tempfile
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tests.server import ROOT
+
+from . import children, first_token, gateway, report, streaming
+from .plan import QUICK, Plan
+
+DOCUMENT = ROOT / "docs" / "performance.md"
+RAW_FOLDER = ROOT / "docs" / "performance"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a glance, unpublished")
+    quick = parser.parse_args().quick
+    folder = Path(tempfile.mkdtemp(prefix="os-bench-"))
+    try:
+        measured = asyncio.run(_measure(QUICK if quick else Plan(), folder))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    _print(report.tables(measured))
+    if not quick:
+        _publish(measured)
+
+
+async def _measure(plan: Plan, folder: Path) -> dict[str, Any]:
+    started = time.monotonic()
+    found: dict[str, Any] = {
+        "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": children.ask("machine", folder / "machine"),
+        "plan": plan.as_json(),
+    }
+    with children.child("demo_alone", folder / "demo") as demo:
+        parts = {
+            "first_token": first_token.measure,
+            "streaming": streaming.measure,
+            "gateway": gateway.measure,
+        }
+        for name, measure in parts.items():
+            _say(f"measuring: {name.replace('_', ' ')} ...")
+            found[name] = await measure(plan, folder, demo["url"])
+    found["took_seconds"] = round(time.monotonic() - started)
+    return found
+
+
+def _publish(measured: dict[str, Any]) -> None:
+    RAW_FOLDER.mkdir(exist_ok=True)
+    day = measured["measured_at"][:10]
+    raw = RAW_FOLDER / f"{day}-{measured['machine']['cores']}c.json"
+    raw.write_text(json.dumps(measured, indent=1) + "\n")
+    document = DOCUMENT.read_text()
+    DOCUMENT.write_text(
+        report.with_results(document, report.results(measured, raw.name))
+    )
+    _say(f"Written: {raw.relative_to(ROOT)} and {DOCUMENT.relative_to(ROOT)}")
+
+
+def _print(text: str) -> None:
+    print(text)  # noqa: T201  what the command is for
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)  # noqa: T201  progress
+
+
+if __name__ == "__main__":
+    main()
