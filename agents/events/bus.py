@@ -21,10 +21,14 @@ from django.db.models import F
 from redis.exceptions import RedisError
 
 from agents.models import AgentSession, SessionEvent, Share
+from agents.rendering.text import clean_json
+from agents.tasks import spawn
 
 from .vocabulary import Event, StreamDelta
 
 logger = logging.getLogger(__name__)
+
+RETRY_SECONDS = 1.0
 
 
 def session_group(session_id: UUID) -> str:
@@ -53,13 +57,14 @@ def publish_on_commit(event: Event) -> int:
     """
     if not transaction.get_connection().in_atomic_block:
         raise RuntimeError("publish_on_commit needs a transaction")
-    seq = _append(event)
+    data = clean_json(event.data())
+    seq = _append(event, data)
     message = {
         "type": "session.event",
         "session_id": str(event.session_id),
         "seq": seq,
         "wire": event.wire,
-        "data": event.data(),
+        "data": data,
     }
     ring_on_commit(session_group(event.session_id), message)
     if event.is_slim:
@@ -67,12 +72,12 @@ def publish_on_commit(event: Event) -> int:
     return seq
 
 
-def _append(event: Event) -> int:
+def _append(event: Event, data: dict[str, Any]) -> int:
     sessions = AgentSession.objects.filter(pk=event.session_id)
     sessions.update(last_seq=F("last_seq") + 1)  # locks the row until the commit
     seq = sessions.values_list("last_seq", flat=True).get()
     SessionEvent.objects.create(
-        session_id=event.session_id, seq=seq, type=event.wire, data=event.data()
+        session_id=event.session_id, seq=seq, type=event.wire, data=data
     )
     return seq
 
@@ -99,7 +104,12 @@ def ring(group: str, message: dict[str, Any]) -> None:
 
 
 def ring_on_commit(group: str, message: dict[str, Any]) -> None:
-    transaction.on_commit(lambda: ring(group, message))
+    """Ring after the commit.
+
+    Robust: what was committed stands, and what else waits for the commit is done,
+    whatever the bell does.
+    """
+    transaction.on_commit(lambda: ring(group, message), robust=True)
 
 
 async def send(group: str, message: dict[str, Any]) -> None:
@@ -127,34 +137,47 @@ class Inbox:
 
     def __init__(self, channel: str | None) -> None:
         self._channel = channel
+        self._ear: asyncio.Task[dict[str, Any]] | None = None
 
     async def wait(self, timeout_seconds: float) -> dict[str, Any] | None:
         """The next message, or None after `timeout_seconds` (then look yourself)."""
-        try:
-            async with asyncio.timeout(timeout_seconds):
-                return await self._receive()
-        except TimeoutError:
+        if self._ear is None:
+            self._ear = spawn(self._receive(), name=f"inbox-{self._channel}")
+        # Kept when time is up: a cancelled `receive` leaves the Redis channel, and
+        # what rings before the next one is lost.
+        done, _ = await asyncio.wait({self._ear}, timeout=timeout_seconds)
+        if not done:
             return None
+        heard, self._ear = self._ear.result(), None
+        return heard
 
     async def _receive(self) -> dict[str, Any]:
-        if self._channel is not None:
+        if self._channel is None:
+            await asyncio.Event().wait()  # deaf: the waiter's time runs out
+        while True:
             try:
                 return cast(dict[str, Any], await layer().receive(self._channel))
             except (OSError, RedisError):
                 logger.warning("the channel layer is down", exc_info=True)
-        await asyncio.Event().wait()  # nobody rings; the waiter's time runs out
-        raise AssertionError("unreachable")
+            await asyncio.sleep(RETRY_SECONDS)
+
+    async def close(self) -> None:
+        if self._ear is not None:
+            self._ear.cancel()
+            await asyncio.wait({self._ear})
 
 
 @asynccontextmanager
 async def listen(*groups: str) -> AsyncIterator[Inbox]:
     """Join `groups` for the length of the block; deaf while the layer is down."""
     channel = await _join(groups)
+    inbox = Inbox(channel)
     try:
-        yield Inbox(channel)
+        yield inbox
     finally:
         if channel is not None:
             await _leave(groups, channel)
+        await inbox.close()
 
 
 async def _join(groups: tuple[str, ...]) -> str | None:

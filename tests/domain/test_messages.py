@@ -5,7 +5,6 @@ from uuid import uuid4
 import pytest
 from django.db import DatabaseError
 from hypothesis import given
-from hypothesis import strategies as st
 
 from agents.domain import messages, runs
 from agents.domain.messages import clean_prompt, remove_queued_message, send_message
@@ -14,6 +13,7 @@ from agents.errors import InvalidInputError
 from agents.models import AgentSession, Message, Run, User
 from agents.rendering.text import clean_text
 from tests import factories
+from tests.texts import HOSTILE
 from tests.threads import at_once
 
 
@@ -44,8 +44,12 @@ def test_a_message_to_a_busy_agent_waits_in_the_queue(run: Run, alice: User) -> 
 def test_the_same_client_id_sends_once(run: Run, alice: User) -> None:
     sent_as = uuid4()
 
-    first = send_message(run.session, author=alice, text="Hi", client_message_id=sent_as)
-    again = send_message(run.session, author=alice, text="Hi", client_message_id=sent_as)
+    first = send_message(
+        run.session, author=alice, text="Hi", client_message_id=sent_as
+    )
+    again = send_message(
+        run.session, author=alice, text="Hi", client_message_id=sent_as
+    )
 
     assert first == again
     assert run.session.messages.filter(text="Hi").count() == 1
@@ -211,9 +215,6 @@ def test_a_message_has_a_largest_size() -> None:
         clean_prompt(largest + "x")
 
 
-HOSTILE = st.text(st.characters(codec=None) | st.sampled_from("\x00\ud800\udfff"))
-
-
 @given(HOSTILE)
 def test_every_prompt_can_be_stored_or_is_refused(text: str) -> None:
     try:
@@ -228,15 +229,16 @@ def test_every_prompt_can_be_stored_or_is_refused(text: str) -> None:
 
 def test_attachments_are_cleaned(session: AgentSession, alice: User) -> None:
     message = send_message(
-        session, author=alice, text="See", attachments={"context_paths": ["a\x00\ud800"]}
+        session,
+        author=alice,
+        text="See",
+        attachments={"context_paths": ["a\x00\ud800"]},
     )
 
     assert message.attachments == {"context_paths": ["a\ufffd\ufffd"]}
 
 
-def test_places_in_the_transcript_are_never_given_twice(
-    run: Run, alice: User
-) -> None:
+def test_places_in_the_transcript_are_never_given_twice(run: Run, alice: User) -> None:
     for number in range(3):
         send_message(run.session, author=alice, text=str(number))
         factories.say(run, "Yes")

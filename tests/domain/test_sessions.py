@@ -265,9 +265,7 @@ def test_a_message_reopens_a_closed_session(session: AgentSession, alice: User) 
     assert session.status == "queued"
 
 
-def test_a_turn_that_ends_after_closing_delivers_nothing(
-    run: Run, alice: User
-) -> None:
+def test_a_turn_that_ends_after_closing_delivers_nothing(run: Run, alice: User) -> None:
     send_message(run.session, author=alice, text="And then?")
     sessions.close_session(run.session, alice)
 
