@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import claude_agent_sdk
+from claude_agent_sdk._cli_version import __cli_version__
 
 from agents.conf import conf
 from agents.errors import CliMissingError
@@ -41,6 +42,7 @@ __all__ = [
     "JailStatus",
     "bundled_cli",
     "cli_version",
+    "expected_cli_version",
     "probe_jail",
     "reset_probe",
     "write_launcher",
@@ -93,6 +95,11 @@ def cli_version() -> str:
         except (OSError, subprocess.SubprocessError) as error:
             raise CliMissingError(f"The Claude Code CLI fails: {error}") from error
     return answer.stdout.split()[0]
+
+
+def expected_cli_version() -> str:
+    """Return the version of the CLI that the installed SDK was released with."""
+    return __cli_version__
 
 
 def probe_jail() -> JailStatus:

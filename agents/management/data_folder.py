@@ -25,7 +25,9 @@ def make_folders() -> None:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             folder.chmod(0o700)
         settings.STATIC_ROOT.mkdir(parents=True, exist_ok=True)
-        _make_database_file()
+        database = make_database_file()
+        if database is not None:
+            database.chmod(0o600)
     except OSError as error:
         raise CommandError(
             f"The data folder {data_dir()} can't be written: {error.strerror}. Give it"
@@ -33,13 +35,19 @@ def make_folders() -> None:
         ) from error
 
 
-def _make_database_file() -> None:
-    """SQLite gives its -wal and -shm files the mode of the database itself."""
+def make_database_file() -> Path | None:
+    """Make SQLite's file for this user only, unless it is there.
+
+    SQLite itself would let everybody read it, and gives its mode to -wal and -shm.
+
+    Returns: the file, or None for another database.
+    """
     database = settings.DATABASES["default"]
-    if database["ENGINE"] == "django.db.backends.sqlite3":
-        path = Path(database["NAME"])
-        path.touch(mode=0o600)
-        path.chmod(0o600)
+    if database["ENGINE"] != "django.db.backends.sqlite3":
+        return None
+    path = Path(database["NAME"])
+    path.touch(mode=0o600)
+    return path
 
 
 def take_lock() -> IO[str]:
