@@ -82,7 +82,14 @@ class Conf:
 
 def conf() -> Conf:
     return Conf(**settings.OPENSWARM)
+    # names and icons that a cheap model gives, beside the turns
+    generate_titles: bool = True
+    side_calls: int = 2
+    side_call_seconds: float = 20
+    side_call_max_usd_micros: int = 20_000
 
+
+    cheap_model: str = "claude-haiku-4-5"
 
 def data_dir() -> Path:
     """The folder of everything the site writes: database, workspaces, CLI homes."""

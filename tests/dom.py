@@ -140,6 +140,8 @@ def apply_frame(page: Node, frame: str) -> list[str]:
             index = next(i for i, child in enumerate(siblings) if child is target)
             if style == "beforebegin":
                 siblings[index:index] = root.children
+            elif style == "delete":
+                del siblings[index]
             else:
                 siblings[index] = root
     return missing

@@ -119,6 +119,18 @@ class NameUpdated(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GroupMetaUpdated(Event):
+    """A run of tool calls got a name and an icon, or better ones."""
+
+    wire: ClassVar[str] = "agent:group_meta_updated"
+
+    group_id: UUID
+    name: str
+    svg: str
+    is_refined: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionClosed(Event):
     wire: ClassVar[str] = "agent:closed"
     is_slim: ClassVar[bool] = True
@@ -214,6 +226,7 @@ EVENTS: dict[str, type[Event]] = {
         BranchCreated,
         BranchSwitched,
         NameUpdated,
+        GroupMetaUpdated,
         SessionClosed,
         ApprovalRequested,
         ApprovalResolved,

@@ -11,11 +11,10 @@ from typing import Any
 from uuid import UUID
 
 from django.template.loader import render_to_string
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from agents.domain.queries.approvals import ApprovalCard, load_card, load_inbox
-from agents.domain.queries.items import Item, text_id
+from agents.domain.queries.items import text_id
 from agents.domain.queries.sessions import (
     SessionPage,
     fresh_session,
@@ -35,6 +34,7 @@ from agents.events.vocabulary import (
     BranchSwitched,
     CostUpdated,
     Event,
+    GroupMetaUpdated,
     MessageSaved,
     NameUpdated,
     QueueUpdated,
@@ -49,9 +49,9 @@ from agents.events.vocabulary import (
     ToolDenied,
 )
 from agents.models import AgentSession
-from agents.rendering.dom import dom_id
 from agents.rendering.text import reveal_invisible
 
+from . import placing
 from .pages import HomePage, LivePage
 
 Frame = Callable[[LivePage, AgentSession, dict[str, Any]], list[str]]
@@ -104,7 +104,7 @@ def event_frame(page: LivePage, wire: str, data: dict[str, Any]) -> str:
 
 def delta_frame(message_id: UUID, text: str) -> str:
     """Append streamed text; the wrapper is dropped, whitespace is kept."""
-    return _append(text_id(message_id), reveal_invisible(text, in_prose=True))
+    return placing.append(text_id(message_id), reveal_invisible(text, in_prose=True))
 
 
 def home_snapshot(page: HomePage) -> str:
@@ -155,7 +155,7 @@ def _inbox_changes(page: HomePage) -> list[str]:
     waiting = load_inbox(page.user)
     waiting_ids = {card.approval.pk for card in waiting}
     fragments: list[str] = [
-        _append("inbox-items", _card(card))
+        placing.append("inbox-items", _card(card))
         for card in waiting
         if card.approval.pk not in page.cards
     ]
@@ -198,28 +198,6 @@ def _part(context: SessionPage, name: str) -> str:
     return render_to_string(_PARTS[name], {"page": context, "oob": True})
 
 
-def _put(page: LivePage, session: AgentSession, item: Item | None) -> list[str]:
-    """Replace the item where the page has it, else insert it in its place."""
-    if item is None:
-        return []
-    html = render_to_string(item.template, {"item": item})
-    is_there, following = page.has(item), page.following(item)
-    page.remember(item)
-    if is_there:
-        return [html]
-    if following is None:
-        return [_append(dom_id("session", session.pk, "items"), html)]
-    return [_wrap("beforebegin", following.element_id, html)]
-
-
-def _append(list_id: str, html: SafeString) -> SafeString:
-    return _wrap("beforeend", list_id, html)
-
-
-def _wrap(where: str, element_id: str, html: SafeString) -> SafeString:
-    return format_html('<div hx-swap-oob="{}:#{}">{}</div>', where, element_id, html)
-
-
 def _changed(*names: str) -> Frame:
     return lambda page, session, data: _parts(page, session, *names)
 
@@ -227,12 +205,16 @@ def _changed(*names: str) -> Frame:
 def _message(page: LivePage, session: AgentSession, data: dict[str, Any]) -> list[str]:
     item = load_item(session, page.user, UUID(data["message_id"]))
     names = ("tail", "waiting", "queue")
-    return [*_put(page, session, item), *_parts(page, session, *names)]
+    return [*placing.put(page, session, item), *_parts(page, session, *names)]
 
 
 def _tool(page: LivePage, session: AgentSession, data: dict[str, Any]) -> list[str]:
     item = load_tool_item(session, page.user, data["tool_use_id"])
-    return [*_put(page, session, item), *_parts(page, session, *_RUN)]
+    return [*placing.put(page, session, item), *_parts(page, session, *_RUN)]
+
+
+def _group(page: LivePage, session: AgentSession, data: dict[str, Any]) -> list[str]:
+    return placing.put_group_name(page, session, UUID(data["group_id"]))
 
 
 def _branch(page: LivePage, session: AgentSession, data: dict[str, Any]) -> list[str]:
@@ -255,6 +237,7 @@ FRAMES: dict[str, Frame] = {
     BranchSwitched.wire: _branch,
     StreamEnded.wire: _message,
     NameUpdated.wire: _changed("title"),
+    GroupMetaUpdated.wire: _group,
     SessionClosed.wire: _changed(*_ALL[1:]),
     ApprovalRequested.wire: _tool,
     ApprovalResolved.wire: _tool,

@@ -7,7 +7,16 @@ from typing import Any
 
 import pytest
 
-from agents.domain import blocks, branches, messages, notices, runs, sessions, usage
+from agents.domain import (
+    blocks,
+    branches,
+    messages,
+    metadata,
+    notices,
+    runs,
+    sessions,
+    usage,
+)
 from agents.domain.approvals import Decision, decide_approval, open_approval
 from agents.events.bus import publish_on_commit
 from agents.events.vocabulary import EVENTS, Retrying, StreamDelta, ToolDenied
@@ -132,6 +141,44 @@ def spend(run: Run, alice: User) -> None:
     )
 
 
+def use_tools_in_a_row(run: Run, alice: User) -> None:
+    for number in range(1, 5):
+        factories.call_tool(run, f"toolu_{number}")
+    factories.return_result(run, "toolu_2", outcome=ToolOutcome.DENIED)
+    factories.return_result(run, "toolu_4")
+
+
+def use_tools_and_name_them(run: Run, alice: User) -> None:
+    use_tools_in_a_row(run, alice)
+    first = run.session.messages.get(tool_use_id="toolu_1")
+    metadata.save_group_meta(
+        run.session_id,
+        first.pk,
+        name="listing many files",
+        svg='<svg viewBox="0 0 24 24"><path d="M3 3h18"/></svg>',
+    )
+
+
+def ask_within_a_group(run: Run, alice: User) -> None:
+    use_tools_in_a_row(run, alice)
+    factories.ask_approval(run, "toolu_5")
+
+
+def decide_within_a_group(run: Run, alice: User) -> None:
+    use_tools_in_a_row(run, alice)
+    approval = factories.ask_approval(run, "toolu_3")
+    decide_approval(approval, alice, Decision(is_approved=False, message="No."))
+    factories.call_tool(run, "toolu_9")
+
+
+def talk_between_two_groups(run: Run, alice: User) -> None:
+    use_tools_in_a_row(run, alice)
+    factories.say(run, "And now the others.")
+    factories.call_tool(run, "toolu_q", "AskUserQuestion", {"questions": []})
+    for number in range(5, 9):
+        factories.call_tool(run, f"toolu_{number}", "mcp__notes__read_note", {})
+
+
 def rename(run: Run, alice: User) -> None:
     sessions.rename_session(run.session, "Bees & <b>honey</b>")
 
@@ -179,7 +226,8 @@ ACTS: list[Act] = [
     *(send_while_busy, stream, answer_in_full, think, use_tool, use_sub_agent),
     *(ask, ask_before_the_call_has_a_row, ask_late, decide, deny, retry, spend),
     *(rename, change_settings, close, stop, finish, fail, deliver_queued),
-    *(edit, switch_back),
+    *(edit, switch_back, use_tools_in_a_row, use_tools_and_name_them),
+    *(ask_within_a_group, decide_within_a_group, talk_between_two_groups),
 ]
 
 

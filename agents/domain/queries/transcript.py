@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 from uuid import UUID
 
@@ -22,8 +23,10 @@ from agents.rendering.tool_calls import ToolResult, ToolView, tool_view
 
 from .approvals import ApprovalCard, may_answer
 from .branches import Stretch, lineage, within
+from .groups import Single, ToolGroup, foldable_name, load_entries
 from .items import Item
 
+MAX_RUN = 200  # calls in a row that a page begins with, however many they are
 MAX_CONTENT_CHARACTERS = 4 * 1024 * 1024
 MAX_CHILDREN = 300
 _MAX_DEPTH = 5
@@ -35,6 +38,8 @@ class Transcript:
     """One page of a session's transcript, oldest item first."""
 
     items: tuple[Item, ...]
+    entries: tuple[Single | ToolGroup, ...]
+    """The same items as they are shown: longer runs of tool calls folded."""
     has_older: bool
 
     @property
@@ -56,10 +61,51 @@ def load_transcript(
     if before_seq is not None:
         rows = rows.filter(seq__lt=before_seq)
     newest = list(rows.order_by("-seq")[: limit + 1])
+    shown, has_older = newest[:limit], len(newest) > limit
+    if has_older:
+        shown, has_older = _with_whole_run(rows, shown)
+    items = _build(session, user, shown[::-1])
     return Transcript(
-        items=_build(session, user, newest[:limit][::-1]),
-        has_older=len(newest) > limit,
+        items=items,
+        entries=tuple(load_entries(session, items)),
+        has_older=has_older,
     )
+
+
+def _with_whole_run(
+    rows: MessageQuerySet, shown: list[Message]
+) -> tuple[list[Message], bool]:
+    """Add calls up to where their run begins: that is what a group is known by.
+
+    Returns: the rows, newest first, and whether there are older ones.
+    """
+    if not _is_foldable(shown[-1]):
+        return shown, True
+    older = list(rows.filter(seq__lt=shown[-1].seq).order_by("-seq")[: MAX_RUN + 1])
+    run = list(takewhile(_is_foldable, older[:MAX_RUN]))
+    return [*shown, *run], len(run) < len(older)
+
+
+def _is_foldable(message: Message) -> bool:
+    is_call = message.role == MessageRole.TOOL_CALL
+    return is_call and bool(foldable_name(message.tool_name))
+
+
+def load_items(
+    session: AgentSession, user: User, message_ids: Iterable[UUID]
+) -> dict[UUID, Item]:
+    """Several top-level items at once, by their messages' ids."""
+    rows = _top_level(_rows(_stretches(session), session.pk))
+    found = list(rows.filter(pk__in=list(message_ids)).order_by("seq"))
+    return {item.message.pk: item for item in _build(session, user, found)}
+
+
+def load_stretches(
+    session: AgentSession, user: User, stretches: list[Stretch]
+) -> tuple[Item, ...]:
+    """Everything that some parts of branches show, oldest first; at most 500 items."""
+    rows = _top_level(_rows(stretches, session.pk)).order_by("seq")[:MAX_COMPARED]
+    return _Builder(session, user, stretches).build(list(rows))
 
 
 def load_item(session: AgentSession, user: User, message_id: UUID) -> Item | None:
