@@ -62,6 +62,14 @@ class Conf:
     jail_max_processes: int = 512
     jail_max_memory_bytes: int = 8 * 1024**3
 
+    # snapshots of workspaces
+    snapshot_timeout_seconds: float = 30
+    snapshot_max_files: int = 20_000
+    snapshot_max_file_bytes: int = 10 * 1024**2
+    snapshot_max_total_bytes: int = 500 * 1024**2
+    snapshot_max_history_bytes: int = 2 * 1024**3
+    worktree_timeout_seconds: float = 120
+
     # sign-in
     login_attempts: int = 10
     login_window_seconds: int = 300
@@ -74,7 +82,14 @@ class Conf:
     provider_test_seconds: float = 30
     last_request_max_bytes: int = 4 * 1024 * 1024
 
+    # names and icons that a cheap model gives, beside the turns
+    generate_titles: bool = True
+    side_calls: int = 2
+    side_call_seconds: float = 20
+    side_call_max_usd_micros: int = 20_000
+
     # models
+    cheap_model: str = "claude-haiku-4-5"
     # A demo model that runs already, as in the tests; empty: each server has its own.
     demo_url: str = ""
     default_model: str = "claude-sonnet-5-5"
@@ -82,14 +97,7 @@ class Conf:
 
 def conf() -> Conf:
     return Conf(**settings.OPENSWARM)
-    # names and icons that a cheap model gives, beside the turns
-    generate_titles: bool = True
-    side_calls: int = 2
-    side_call_seconds: float = 20
-    side_call_max_usd_micros: int = 20_000
 
-
-    cheap_model: str = "claude-haiku-4-5"
 
 def data_dir() -> Path:
     """The folder of everything the site writes: database, workspaces, CLI homes."""
@@ -103,3 +111,8 @@ def workspaces_dir() -> Path:
 def cli_homes_dir() -> Path:
     """Per-session homes of the CLI; short, since Unix sockets allow 107 bytes."""
     return data_dir() / "cli"
+
+
+def snapshots_dir() -> Path:
+    """Per session: the git folder of its snapshots, which no agent ever sees."""
+    return data_dir() / "snapshots"

@@ -45,6 +45,22 @@ class LeaseLostError(AgentsError):
     """Another worker owns this run now; the loser must stop writing."""
 
 
+class SessionGoneError(LeaseLostError):
+    """The session was deleted; whoever worked for it must stop writing."""
+
+    status_code = 404
+
+    def __init__(self) -> None:
+        super().__init__("This session was deleted.")
+
+
+class SessionClosedError(AgentsError):
+    """A closed session is only looked at until somebody resumes it."""
+
+    def __init__(self) -> None:
+        super().__init__("This session is closed. Resume it to go on.")
+
+
 class JailUnavailableError(AgentsError):
     """The site requires the jail, and it can't be built on this machine."""
 
@@ -55,3 +71,7 @@ class FolderMissingError(AgentsError):
 
 class CliMissingError(AgentsError):
     """The Claude Code CLI isn't there or doesn't start."""
+
+
+class WorkspaceError(AgentsError):
+    """A folder can't be recorded, restored or branched; the sentence says why."""

@@ -2,6 +2,7 @@
 
     <data>/workspaces/<user>/<session>/   the agent's files, kept until deleted
     <data>/cli/<session>/h t l            the CLI's home, its /tmp, our launcher
+    <data>/snapshots/<session>/           earlier states of the workspace (snapshots.py)
 
 Agents write to the workspace, `h` and `t`; nothing below them is ever trusted, and
 `l` is never shown to an agent, since it holds what the server executes.
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Literal
 from uuid import UUID
 
-from agents.conf import cli_homes_dir, workspaces_dir
+from agents.conf import cli_homes_dir, snapshots_dir, workspaces_dir
 from agents.errors import InvalidInputError
 
 GIT_CONFIG = """\
@@ -47,12 +48,12 @@ def workspace_of(user_id: UUID, session_id: UUID) -> Path:
 
 def create_workspace(user_id: UUID, session_id: UUID) -> Path:
     """Return the session's workspace, made with mode 0700 if it isn't there yet."""
-    return _private_folder(workspace_of(user_id, session_id))
+    return private_folder(workspace_of(user_id, session_id))
 
 
 def session_home(session_id: UUID) -> Path:
     """Return the CLI's HOME, with a git identity so that a plain commit works."""
-    home = _private_folder(_cli_folder(session_id) / "h")
+    home = private_folder(_cli_folder(session_id) / "h")
     try:
         # "x" also refuses a link that the agent has left in the place of the file.
         with (home / ".gitconfig").open("x") as file:
@@ -64,12 +65,12 @@ def session_home(session_id: UUID) -> Path:
 
 def session_tmp(session_id: UUID) -> Path:
     """Return the folder that the jail shows as /tmp: on disk, not in memory."""
-    return _private_folder(_cli_folder(session_id) / "t")
+    return private_folder(_cli_folder(session_id) / "t")
 
 
 def session_launcher_folder(session_id: UUID) -> Path:
     """Return the folder of the launcher; no agent may see or write it."""
-    return _private_folder(_cli_folder(session_id) / "l")
+    return private_folder(_cli_folder(session_id) / "l")
 
 
 def delete_session_files(user_id: UUID, session_id: UUID) -> None:
@@ -82,6 +83,7 @@ def delete_session_files(user_id: UUID, session_id: UUID) -> None:
     """
     remove_tree(workspace_of(user_id, session_id))
     remove_tree(_cli_folder(session_id))
+    remove_tree(snapshots_dir() / session_id.hex)
 
 
 def remove_tree(folder: Path) -> None:
@@ -140,7 +142,7 @@ def _cli_folder(session_id: UUID) -> Path:
     return cli_homes_dir() / session_id.hex
 
 
-def _private_folder(folder: Path) -> Path:
+def private_folder(folder: Path) -> Path:
     """Make `folder`; it and its parent are for the server's user only."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if folder.is_symlink():
