@@ -17,7 +17,7 @@ from django.contrib import admin
 from django.contrib.auth.models import AnonymousUser
 from django.urls import URLPattern, reverse
 
-from agents.domain import accounts, messages, providers, sessions
+from agents.domain import accounts, blocks, messages, providers, sessions
 from agents.domain.approvals import open_approval
 from agents.live.routing import websocket_urlpatterns
 from agents.models import (
@@ -25,10 +25,12 @@ from agents.models import (
     ApprovalRequest,
     Invite,
     Message,
+    MessageBranch,
     Provider,
     Run,
     User,
 )
+from agents.models.messages import MessageRole
 from agents.models.providers import ProviderKind
 from agents.models.users import Role
 from agents.web.urls import urlpatterns
@@ -45,6 +47,9 @@ class Estate:
     owner: User
     session: AgentSession
     message: Message
+    queued: Message
+    answer: Message
+    other_branch: MessageBranch
     approval: ApprovalRequest
     question: ApprovalRequest
     provider: Provider
@@ -63,7 +68,13 @@ TARGETS: dict[str, Callable[[Estate], UUID]] = {
     "session_close": lambda estate: estate.session.pk,
     "message_send": lambda estate: estate.session.pk,
     "message_show": lambda estate: estate.message.pk,
-    "message_remove": lambda estate: estate.message.pk,
+    "message_move": lambda estate: estate.queued.pk,
+    "message_requeue": lambda estate: estate.queued.pk,
+    "message_edit": lambda estate: estate.message.pk,
+    "message_regenerate": lambda estate: estate.answer.pk,
+    "branch_switch": lambda estate: estate.session.active_branch_id,
+    "branch_compare": lambda estate: estate.other_branch.pk,
+    "queue_resume": lambda estate: estate.session.pk,
     "approval_decide": lambda estate: estate.approval.pk,
     "question_answer": lambda estate: estate.question.pk,
     "provider_edit": lambda estate: estate.provider.pk,
@@ -93,14 +104,25 @@ SOCKETS: dict[str, Callable[[Estate], UUID]] = {
 }
 OWN_SOCKETS = {"ws_home"}
 
-DATA: dict[str, dict[str, str]] = {
+DATA: dict[str, dict[str, str] | Callable[[Estate], dict[str, str]]] = {
+    "branch_compare": lambda estate: {"with": str(estate.session.active_branch_id)},
     "session_older": {"before": "99"},
     "session_rename": {"name": "New name"},
     "session_settings": {"security_mode": "deny"},
     "message_send": {"text": "Go on", "client_message_id": str(uuid4())},
+    "message_move": {"action": "down"},
+    "message_requeue": {"text": "Rather this"},
+    "message_edit": {"text": "Something else"},
     "approval_decide": {"decision": "deny"},
     "theme_set": {"theme": "dark"},
 }
+
+
+def form_of(name: str, estate: Estate) -> dict[str, str] | None:
+    data = DATA.get(name)
+    return data(estate) if callable(data) else data
+
+
 ROUTES: list[URLPattern] = list(urlpatterns)
 NAMES = [str(route.name) for route in ROUTES]
 
@@ -128,7 +150,20 @@ def make_estate(alice: User) -> Estate:
     return Estate(
         owner=alice,
         session=session,
-        message=queued,
+        message=run.trigger_message,
+        queued=queued,
+        answer=blocks.add_message(
+            session.pk,
+            branch_id=run.branch_id,
+            role=MessageRole.ASSISTANT,
+            text="It is done.",
+            run=run,
+        ),
+        other_branch=MessageBranch.objects.create(
+            session=session,
+            parent_branch=run.branch,
+            fork_point_message=run.trigger_message,
+        ),
         approval=open_approval(
             run, tool_use_id="toolu_1", tool_name="Bash", tool_input={"command": "ls"}
         ),
@@ -160,7 +195,7 @@ def test_a_stranger_finds_nothing_of_somebody_elses(
     name, method, estate, charlie, request
 ):
     url = reverse(name, args=[TARGETS[name](estate)])
-    data = DATA.get(name)
+    data = form_of(name, estate)
 
     foreign = getattr(browser(charlie), method)(url, data)
     nobody = getattr(browser(), method)(url, data)
@@ -183,7 +218,9 @@ def test_each_route_answers_alice_in_some_way(name, estate):
     url = reverse(name, args=[TARGETS[name](estate)])
 
     answers = {
-        method: getattr(browser(estate.owner), method)(url, DATA.get(name)).status_code
+        method: getattr(browser(estate.owner), method)(
+            url, form_of(name, estate)
+        ).status_code
         for method in ("get", "post")
     }
 

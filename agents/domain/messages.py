@@ -9,15 +9,15 @@ from django.db import transaction
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
-from agents.errors import InvalidInputError
+from agents.errors import InvalidInputError, SessionClosedError
 from agents.models import AgentSession, Message, User
 from agents.models.messages import MessageRole
 from agents.models.runs import RunKind
 from agents.rendering.text import clean_json, clean_text
 
-from . import runs
+from . import analytics, runs
 from .blocks import add_message
-from .locks import lock_session
+from .locks import lock_open_session, lock_session
 
 MAX_PROMPT_CHARACTERS = 1_000_000
 
@@ -35,7 +35,7 @@ def send_message(
 
     Idempotent by `client_message_id`: a second call returns the first message.
 
-    Raises: InvalidInputError when there is nothing to send.
+    Raises: InvalidInputError when there is nothing to send; SessionClosedError.
     """
     text = clean_prompt(text)
     session = lock_session(session.pk)
@@ -44,6 +44,8 @@ def send_message(
         sent = session.messages.filter(client_message_id=client_message_id).first()
         if sent is not None:
             return sent
+    if session.closed_at is not None:
+        raise SessionClosedError
     is_busy = session.runs.unfinished().exists()
     message = add_message(
         session.pk,
@@ -55,10 +57,9 @@ def send_message(
         attachments=clean_json(attachments or {}),
         queued_at=timezone.now() if is_busy else None,
     )
-    if session.queue_paused or session.closed_at:
-        AgentSession.objects.filter(pk=session.pk).update(
-            queue_paused=False, closed_at=None
-        )
+    if session.queue_paused:
+        AgentSession.objects.filter(pk=session.pk).update(queue_paused=False)
+    analytics.message_sent(session, message)
     if is_busy:
         runs.publish_queue(session.pk)
     else:
@@ -100,24 +101,24 @@ def edit_queued_message(message: Message, text: str) -> bool:
     """
     text = clean_prompt(text)
     lock_session(message.session_id)
-    changed = _queued(message).update(text=text)
+    changed = _queued(message).update(text=text, updated_at=timezone.now())
     if changed:
         runs.publish_queue(message.session_id)
     return bool(changed)
 
 
 @transaction.atomic
-def move_queued_message(message: Message, *, before: Message | None) -> bool:
-    """Put a queued message before another one, or at the end with None.
+def move_queued_message(message: Message, *, steps: int) -> bool:
+    """Move a queued message towards the end, or with a negative number to the front.
 
     Returns: False if it is already delivered.
     """
     session = lock_session(message.session_id)
-    waiting = [each for each in session.messages.queued() if each.pk != message.pk]
-    if not _queued(message).exists():
+    places = [each.pk for each in session.messages.queued()]
+    if message.pk not in places:
         return False
-    places = [each.pk for each in waiting]
-    at = places.index(before.pk) if before and before.pk in places else len(places)
+    at = max(0, places.index(message.pk) + steps)
+    places.remove(message.pk)
     places.insert(at, message.pk)
     for position, message_id in enumerate(places, start=1):
         Message.objects.filter(pk=message_id).update(queue_position=position)
@@ -130,12 +131,11 @@ def send_now(message: Message) -> bool:
     """Deliver a queued message next, stopping the turn that is on.
 
     Returns: False if it is already delivered.
+    Raises: SessionClosedError.
     """
-    session = lock_session(message.session_id)
+    session = lock_open_session(message.session_id)
     if not _queued(message).update(is_urgent=True):
         return False
-    if session.closed_at:
-        AgentSession.objects.filter(pk=session.pk).update(closed_at=None)
     runs.publish_queue(session.pk)
     if not runs.stop_agent(session):
         runs.deliver_next_message(session.pk)

@@ -60,9 +60,19 @@ urlpatterns = [
     ),
     path("messages/<uuid:message_id>/", messages.message_show, name="message_show"),
     path(
-        "messages/<uuid:message_id>/remove/",
-        messages.message_remove,
-        name="message_remove",
+        "sessions/<uuid:session_id>/queue/",
+        messages.queue_resume,
+        name="queue_resume",
+    ),
+    path(
+        "messages/<uuid:message_id>/requeue/",
+        messages.message_requeue,
+        name="message_requeue",
+    ),
+    path(
+        "messages/<uuid:message_id>/move/",
+        messages.message_move,
+        name="message_move",
     ),
     path(
         "messages/<uuid:message_id>/edit/",

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from agents.domain.messages import send_message
 from agents.models import AgentSession, Message, Run, Share, User
 from agents.models.messages import ToolOutcome
 from agents.models.sessions import ShareRight
@@ -29,6 +30,10 @@ def send(client: Client, session: AgentSession, text: str, **fields: Any) -> Any
     headers = fields.pop("headers", HTMX)
     data = {"text": text, **fields}
     return client.post(f"/sessions/{session.pk}/messages/", data, headers=headers)
+
+
+def removal(message: Message) -> tuple[str, dict[str, str]]:
+    return f"/messages/{message.pk}/move/", {"action": "remove"}
 
 
 @pytest.fixture
@@ -130,7 +135,9 @@ def test_a_queued_message_can_be_removed(
     send(client, run.session, "Not this")
     message = run.session.messages.queued().get()
 
-    response = client.post(f"/messages/{message.pk}/remove/", headers=headers)
+    response = client.post(
+        f"/messages/{message.pk}/move/", {"action": "remove"}, headers=headers
+    )
 
     assert response.status_code == (200 if headers else 302)
     assert not Message.objects.filter(pk=message.pk).exists()
@@ -144,12 +151,14 @@ def test_a_delivered_message_can_not_be_removed(
     message = run.session.messages.queued().get()
     factories.end_turn(run)
 
-    response = client.post(f"/messages/{message.pk}/remove/", headers=HTMX)
+    response = client.post(
+        f"/messages/{message.pk}/move/", {"action": "remove"}, headers=HTMX
+    )
 
     assert response.status_code == 200
     assert Message.objects.filter(pk=message.pk).exists()
     first = run.session.messages.order_by("seq")[0]
-    assert client.post(f"/messages/{first.pk}/remove/").status_code == 404
+    assert client.post(*removal(first)).status_code == 404
 
 
 def test_a_message_is_shown_with_its_tools_result(
@@ -178,7 +187,7 @@ def test_strangers_find_no_message(run: Run, charlie: User, sign_in: SignIn) -> 
     client = sign_in(charlie)
 
     assert client.get(f"/messages/{message.pk}/").status_code == 404
-    assert client.post(f"/messages/{message.pk}/remove/").status_code == 404
+    assert client.post(*removal(message)).status_code == 404
 
 
 def test_those_who_may_look_can_not_take_from_the_queue(
@@ -188,7 +197,50 @@ def test_those_who_may_look_can_not_take_from_the_queue(
     send(sign_in(alice), run.session, "Mine")
     message = run.session.messages.queued().get()
 
-    response = sign_in(bob).post(f"/messages/{message.pk}/remove/")
+    response = sign_in(bob).post(*removal(message))
 
     assert response.status_code == 403
     assert Message.objects.filter(pk=message.pk).exists()
+
+
+def test_queued_messages_change_places_and_words(
+    run: Run, alice: User, sign_in: SignIn
+) -> None:
+    first = send_message(run.session, author=alice, text="First")
+    second = send_message(run.session, author=alice, text="Second")
+    client = sign_in(alice)
+
+    client.post(f"/messages/{second.pk}/move/", {"action": "up"}, headers=HTMX)
+    client.post(f"/messages/{first.pk}/requeue/", {"text": "Later"}, headers=HTMX)
+
+    assert [row.text for row in run.session.messages.queued()] == ["Second", "Later"]
+    client.post(f"/messages/{second.pk}/move/", {"action": "down"}, headers=HTMX)
+    assert [row.text for row in run.session.messages.queued()] == ["Later", "Second"]
+
+
+def test_send_now_stops_the_turn_and_goes_next(
+    run: Run, alice: User, sign_in: SignIn
+) -> None:
+    send_message(run.session, author=alice, text="First")
+    urgent = send_message(run.session, author=alice, text="Urgent")
+
+    sign_in(alice).post(f"/messages/{urgent.pk}/move/", {"action": "now"})
+
+    run.refresh_from_db()
+    assert run.stop_requested_at is not None
+    factories.end_turn(run, stop_reason="cancelled")
+    started = run.session.runs.unfinished().get()
+    assert started.trigger_message_id == urgent.pk
+    assert [row.text for row in run.session.messages.queued()] == ["First"]
+
+
+def test_a_paused_queue_goes_on_at_a_persons_word(
+    run: Run, alice: User, sign_in: SignIn
+) -> None:
+    waiting = send_message(run.session, author=alice, text="And then?")
+    factories.end_turn(run, stop_reason="cancelled")
+    assert not run.session.runs.unfinished().exists()
+
+    sign_in(alice).post(f"/sessions/{run.session_id}/queue/")
+
+    assert run.session.runs.unfinished().get().trigger_message_id == waiting.pk

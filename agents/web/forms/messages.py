@@ -19,3 +19,17 @@ class MessageForm(forms.Form):
 
 class EditForm(MessageForm):
     """Other words in place of an earlier message."""
+
+
+class QueuedForm(forms.Form):
+    """A message that waits for the turn to end."""
+
+    text = CleanTextField(
+        label="Queued message", error_messages={"required": "Write a message first."}
+    )
+
+
+class MoveForm(forms.Form):
+    action = forms.ChoiceField(
+        choices=[(name, name) for name in ("now", "up", "down", "remove")]
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from uuid import UUID
 
 from django.contrib import messages as flash
@@ -13,7 +14,7 @@ from agents.domain import messages
 from agents.domain.queries.sessions import load_page
 from agents.domain.queries.transcript import load_message
 from agents.models import AgentSession, Message
-from agents.web.forms.messages import MessageForm
+from agents.web.forms.messages import MessageForm, MoveForm, QueuedForm
 from agents.web.http import HtmxRequest, apply_form, respond, wants_fragment
 
 from .sessions import find_operable, find_session, render_session
@@ -62,13 +63,56 @@ def message_show(request: HtmxRequest, message_id: UUID) -> HttpResponse:
 
 
 @require_POST
-def message_remove(request: HtmxRequest, message_id: UUID) -> HttpResponse:
+def message_requeue(request: HtmxRequest, message_id: UUID) -> HttpResponse:
+    """Other words for a message that still waits."""
+    message, session = _find_queued(request, message_id)
+    form = QueuedForm(request.POST)
+    changed = apply_form(
+        form,
+        lambda: messages.edit_queued_message(message, form.cleaned_data["text"]),
+    )
+    return _show_queue(request, session, has_worked=bool(changed))
+
+
+@require_POST
+def message_move(request: HtmxRequest, message_id: UUID) -> HttpResponse:
+    """Send a queued message now, move it up or down, or take it out."""
+    message, session = _find_queued(request, message_id)
+    form = MoveForm(request.POST)
+    if not form.is_valid():
+        raise Http404
+    has_worked = _MOVES[form.cleaned_data["action"]](message)
+    return _show_queue(request, session, has_worked=has_worked)
+
+
+_MOVES: dict[str, Callable[[Message], bool]] = {
+    "now": messages.send_now,
+    "up": lambda message: messages.move_queued_message(message, steps=-1),
+    "down": lambda message: messages.move_queued_message(message, steps=1),
+    "remove": messages.remove_queued_message,
+}
+
+
+@require_POST
+def queue_resume(request: HtmxRequest, session_id: UUID) -> HttpResponse:
+    session = find_operable(request, session_id)
+    messages.resume_queue(session)
+    return _show_queue(request, session, has_worked=True)
+
+
+def _find_queued(
+    request: HtmxRequest, message_id: UUID
+) -> tuple[Message, AgentSession]:
     visible = Message.objects.visible_to(request.user).exclude(queued_at=None)
     message = get_object_or_404(visible, pk=message_id)
-    session = find_operable(request, message.session_id)
-    was_removed = messages.remove_queued_message(message)
+    return message, find_operable(request, message.session_id)
+
+
+def _show_queue(
+    request: HtmxRequest, session: AgentSession, *, has_worked: bool
+) -> HttpResponse:
     if not wants_fragment(request):
-        if not was_removed:
+        if not has_worked:
             flash.warning(request, "It was delivered already.")
         return redirect("session_detail", session.pk)
     page = load_page(find_session(request, session.pk), request.user)
