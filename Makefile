@@ -1,36 +1,44 @@
-# `make run` and `make test` set up everything they need by themselves.
+# `make run` and `make test` set up all they need by themselves, in .venv.
+# Needed beforehand: make, and Python 3.11 or newer with its venv module.
 PYTHON ?= python3
 HOST ?= 127.0.0.1
 PORT ?= 8000
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run dev test lint types bench requirements clean
+# A .venv whose Python is gone, too old or without pip is made anew.
+_ := $(shell [ ! -e $(VENV) ] || $(BIN)/python -c \
+	'import pip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || rm -rf $(VENV))
 
-run: $(VENV)/base.stamp
-	$(BIN)/python manage.py serve --host $(HOST) --port $(PORT)
+.PHONY: run dev doctor test lint bench requirements clean
 
-dev: $(VENV)/dev.stamp
-	OPENSWARM_DEBUG=1 $(BIN)/python manage.py serve --host $(HOST) --port $(PORT) --reload
+run: $(VENV)/base.stamp  ## start OpenSwarm; PORT=8731 and HOST=… choose the address
+	@$(BIN)/python manage.py serve --host $(HOST) --port $(PORT)
 
-test: lint
-	$(BIN)/pytest
+dev: $(VENV)/dev.stamp  ## the same for development: restarts when the code changes
+	@OPENSWARM_DEBUG=1 $(BIN)/python manage.py serve --host $(HOST) --port $(PORT) --reload
+
+doctor: $(VENV)/base.stamp  ## check everything that agents need
+	@$(BIN)/python manage.py doctor
+
+test: lint  ## lint, then all tests
+	$(BIN)/python -m pytest
 
 lint: $(VENV)/dev.stamp
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	git ls-files 'templates/*.html' | xargs $(BIN)/djade --target-version 5.2 --check
-	$(BIN)/lint-imports
-	$(BIN)/mypy
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+	git ls-files 'templates/*.html' | xargs $(BIN)/python $(BIN)/djade --target-version 5.2 --check
+	$(BIN)/python $(BIN)/lint-imports
+	$(BIN)/python -m mypy
 	$(BIN)/python manage.py makemigrations --check --dry-run
 	OPENSWARM_URL=https://openswarm.example $(BIN)/python manage.py check --deploy --fail-level WARNING
 
-bench: $(VENV)/dev.stamp
+bench: $(VENV)/dev.stamp  ## measure streaming, first words and memory; writes docs/performance.md
 	$(BIN)/python -m tests.bench
 
-requirements: $(VENV)/dev.stamp
+requirements: $(VENV)/dev.stamp  ## pin the dependencies of pyproject.toml anew
 	$(PYTHON) -m venv $(VENV)/tools
-	$(VENV)/tools/bin/pip install -q uv
+	$(VENV)/tools/bin/python -m pip install -q uv
 	for file in base dev; do \
 	  $(VENV)/tools/bin/uv pip compile pyproject.toml --universal --python-version 3.11 \
 	    --generate-hashes --no-emit-index-url --no-emit-find-links \
@@ -39,16 +47,21 @@ requirements: $(VENV)/dev.stamp
 	    -q -o requirements/$$file.txt; \
 	done
 
-# The two stamps let `make run` work without the developers' tools.
-$(VENV)/base.stamp: requirements/base.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install -q --require-hashes -r requirements/base.txt
-	touch $@
+# Two stamps, so that `make run` needs no developer's tools.
+$(VENV)/base.stamp: requirements/base.txt | $(BIN)/python
+	@echo "Installing what OpenSwarm needs into $(VENV); the agents' CLI alone is 400 MB."
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r $<
+	@touch $@
 
-$(VENV)/dev.stamp: requirements/dev.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install -q --require-hashes -r requirements/dev.txt
-	touch $(VENV)/base.stamp $@
+$(VENV)/dev.stamp: requirements/dev.txt | $(BIN)/python
+	@echo "Installing what the tests need into $(VENV); the agents' CLI alone is 400 MB."
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r $<
+	@touch $(VENV)/base.stamp $@
 
-clean:
-	rm -rf $(VENV) staticfiles .mypy_cache .ruff_cache .pytest_cache
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "OpenSwarm needs Python 3.11 or newer. If you have one: make run PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV)
+
+clean:  ## remove what was installed and cached, never the data in var/
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -14,6 +14,8 @@ from agents.models import AgentSession, Run, User
 
 from . import factories
 
+pytest_plugins = ("tests.skips",)
+
 
 @pytest.fixture
 def alice(db: None) -> User:
