@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agents.demo.server import DemoServer
 from agents.domain import branches
+from agents.domain.duplicates import duplicate_session
 from agents.domain.queries.transcript import load_transcript
 from agents.execution.engine import Engine
 from agents.models import Message, User
 from agents.models.messages import MessageRole
+from agents.workspaces.folders import session_home
 
 from .conftest import Chat, in_thread, until
 
@@ -170,3 +174,45 @@ async def test_regenerate_asks_the_same_prompt_again(
 
     assert prompts(demo) == ["say: one", "say: two"]
     assert await shown(chat) == ["say: one", "one", "say: two", "two"]
+
+
+async def test_a_duplicate_remembers_up_to_the_chosen_message(
+    engine: Engine, alice: User, demo: DemoServer
+) -> None:
+    chat = await Chat.launch(alice, "say: one")
+    await chat.finished(1)
+    await chat.send("say: two")
+    await chat.finished(2)
+    await chat.send("say: three")
+    await chat.finished(3)
+    await edit(chat, "say: three", "say: third")
+    await chat.finished(4)
+    answer = await in_thread(
+        lambda: chat.session.messages.get(role=MessageRole.ASSISTANT, text="two")
+    )
+
+    session = await chat.reload()
+    copy = Chat(await in_thread(duplicate_session, session, alice, up_to=answer), alice)
+    await copy.send("say: on")
+    await copy.finished(1)
+
+    assert prompts(demo) == ["say: one", "say: two", "say: on"]
+    assert await shown(copy) == ["say: one", "one", "say: two", "two", "say: on", "on"]
+
+
+async def test_a_whole_duplicate_works_without_the_clis_own_files(
+    engine: Engine, alice: User, demo: DemoServer
+) -> None:
+    chat = await Chat.launch(alice, "say: one")
+    await chat.finished(1)
+    (Path(chat.session.cwd) / "kept.txt").write_text("kept")
+
+    copy = Chat(await in_thread(duplicate_session, await chat.reload(), alice), alice)
+    await engine.supervisor.pool.close_all()
+    await in_thread(shutil.rmtree, session_home(chat.session.pk))
+    await copy.send("say: two")
+    await copy.finished(1)
+
+    assert prompts(demo) == ["say: one", "say: two"]
+    assert copy.session.cwd != chat.session.cwd
+    assert (Path(copy.session.cwd) / "kept.txt").read_text() == "kept"

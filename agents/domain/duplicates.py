@@ -1,0 +1,227 @@
+"""Duplicates: a session of its own that goes on from what another one holds.
+
+The copy shows the branch up to a message, and the model remembers exactly that.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from uuid import UUID
+
+from django.db import transaction
+
+from agents.errors import InvalidInputError
+from agents.models import AgentSession, Message, MessageBranch, ToolGroupMeta, User
+from agents.models.messages import MessageRole
+from agents.models.sessions import SessionKind
+from agents.policy.modes import SecurityMode
+from agents.workspaces.folders import create_workspace
+
+from . import audit
+from .branches import memory_at_end, memory_before
+from .queries.branches import lineage, within
+from .status import refresh_status
+
+_SETTINGS = (
+    "mode",
+    "model",
+    "provider",
+    "system_prompt",
+    "effort",
+    "max_steps",
+    "max_budget_usd_micros",
+    "allowed_tools",
+    "on_timeout",
+    "network",
+)
+_NOT_COPIED = {
+    "id",
+    "session",
+    "branch",
+    "run",
+    "seq",
+    "client_message_id",
+    "created_at",
+    "updated_at",
+}
+
+
+@transaction.atomic
+def duplicate_session(
+    session: AgentSession,
+    owner: User,
+    *,
+    up_to: Message | None = None,
+    name: str = "",
+    kind: SessionKind = SessionKind.CHAT,
+    parent: AgentSession | None = None,
+    shares_folder: bool = False,
+) -> AgentSession:
+    """Copy the shown branch, up to and including a message, with the model's memory.
+
+    Files are copied into a workspace of its own, unless the folder is not ours or
+    `shares_folder` says to work in the same one. The copy belongs to `owner`.
+
+    Raises: InvalidInputError when `up_to` is not on the shown branch.
+    """
+    branch = _branch_of(session, up_to)
+    shown = _shown(session, branch, up_to)
+    source_id, entry_id = _memory(branch, up_to)
+    copy = AgentSession(
+        owner=owner,
+        name=(name or f"{session.name} (copy)")[:200],
+        name_is_automatic=False,
+        kind=kind,
+        parent_session=parent,
+        depth=parent.depth + 1 if parent else 0,
+        security_mode=_narrower(session, owner),
+        **{field: getattr(session, field) for field in _SETTINGS},
+    )
+    _give_folder(copy, session, shares_folder=shares_folder)
+    copy.save()
+    copy.active_branch = MessageBranch.objects.create(
+        session=copy, sdk_fork_session_id=source_id, sdk_fork_uuid=entry_id
+    )
+    copy.save(update_fields=["active_branch"])
+    new_ids = _copy_messages(shown, copy, copy.active_branch)
+    _copy_groups(session, copy, new_ids)
+    audit.record("session.duplicated", actor=owner, target=copy, source=str(session.pk))
+    refresh_status(copy.pk, always_publish=True)
+    copy.refresh_from_db()
+    return copy
+
+
+def _branch_of(session: AgentSession, up_to: Message | None) -> MessageBranch:
+    assert session.active_branch is not None, "made with its main branch"
+    if up_to is not None and up_to.session_id != session.pk:
+        raise InvalidInputError("This message is not part of the session.")
+    return session.active_branch
+
+
+def _shown(
+    session: AgentSession, branch: MessageBranch, up_to: Message | None
+) -> list[Message]:
+    """What the branch shows, finished and delivered; hidden prompts stay hidden."""
+    rows = session.messages.filter(within(lineage(session.pk, branch.pk)))
+    rows = rows.exclude(queued_at__isnull=False, delivered_at=None)
+    if up_to is not None:
+        if not rows.filter(pk=up_to.pk).exists():
+            raise InvalidInputError("This message is not on the branch that is shown.")
+        rows = rows.filter(seq__lte=_last_seq(up_to))
+    return list(rows.order_by("seq"))
+
+
+def _last_seq(up_to: Message) -> int:
+    """A call is copied with its result, also where the result came later."""
+    result = Message.objects.filter(
+        session_id=up_to.session_id,
+        branch_id=up_to.branch_id,
+        role=MessageRole.TOOL_RESULT,
+        tool_use_id=up_to.tool_use_id,
+    ).exclude(tool_use_id="")
+    seqs = result.values_list("seq", flat=True)
+    return max([up_to.seq, *seqs])
+
+
+def _memory(
+    branch: MessageBranch, up_to: Message | None
+) -> tuple[UUID | None, UUID | None]:
+    """The model's memory ends with the turn that the last copied message is part of.
+
+    A prompt without its answer is copied as text alone: the model has not seen it.
+    """
+    if up_to is None:
+        return memory_at_end(branch)
+    if up_to.role == MessageRole.USER:
+        return memory_before(up_to)
+    following = (
+        Message.objects.filter(
+            within(lineage(up_to.session_id, branch.pk)),
+            session_id=up_to.session_id,
+            role=MessageRole.USER,
+            sdk_uuid__isnull=False,
+            seq__gt=up_to.seq,
+        )
+        .order_by("seq")
+        .select_related("branch")
+        .first()
+    )
+    return memory_before(following) if following else memory_at_end(branch)
+
+
+def _narrower(session: AgentSession, owner: User) -> str:
+    """The session's security mode, within what the new owner may use."""
+    wanted = SecurityMode(session.security_mode)
+    return wanted.capped_by(SecurityMode(owner.security_ceiling)).value
+
+
+def _give_folder(
+    copy: AgentSession, session: AgentSession, *, shares_folder: bool
+) -> None:
+    copy.cwd, copy.owns_cwd = session.cwd, False
+    if shares_folder or not session.owns_cwd:
+        return
+    folder = create_workspace(copy.owner_id, copy.pk)
+    copy.cwd, copy.owns_cwd = str(folder), True
+    if Path(session.cwd).is_dir():
+        shutil.copytree(
+            session.cwd,
+            folder,
+            symlinks=True,  # links stay links: what they point to is not ours to copy
+            dirs_exist_ok=True,
+            ignore=_only_files,
+        )
+
+
+def _only_files(folder: str, names: list[str]) -> set[str]:
+    """Sockets and pipes can't be copied, and reading a pipe would wait for ever."""
+    paths = ((name, Path(folder, name)) for name in names)
+    return {
+        name
+        for name, path in paths
+        if not (path.is_symlink() or path.is_file() or path.is_dir())
+    }
+
+
+def _copy_messages(
+    shown: list[Message], copy: AgentSession, branch: MessageBranch
+) -> dict[UUID, UUID]:
+    """Returns: the new id of each copied message."""
+    names = [
+        field.name
+        for field in Message._meta.concrete_fields
+        if field.name not in _NOT_COPIED
+    ]
+    rows = []
+    for seq, message in enumerate(shown, start=1):
+        values = {name: getattr(message, name) for name in names}
+        values |= {"is_streaming": False, "queued_at": None, "delivered_at": None}
+        rows.append(Message(session=copy, branch=branch, seq=seq, **values))
+    Message.objects.bulk_create(rows, batch_size=500)
+    AgentSession.objects.filter(pk=copy.pk).update(
+        last_message_seq=len(rows),
+        message_count=len(rows),
+        last_preview=AgentSession.objects.filter(pk=shown[0].session_id)
+        .values_list("last_preview", flat=True)
+        .get()
+        if shown
+        else "",
+    )
+    return {old.pk: new.pk for old, new in zip(shown, rows, strict=True)}
+
+
+def _copy_groups(
+    session: AgentSession, copy: AgentSession, new_ids: dict[UUID, UUID]
+) -> None:
+    ToolGroupMeta.objects.bulk_create(
+        ToolGroupMeta(
+            session=copy,
+            first_message_id=new_ids[group.first_message_id],
+            name=group.name,
+            svg=group.svg,
+            is_refined=group.is_refined,
+        )
+        for group in session.tool_groups.all()
+        if group.first_message_id in new_ids
+    )
