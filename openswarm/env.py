@@ -7,13 +7,14 @@ with a typing error must not silently be off.
 
 from __future__ import annotations
 
+import math
 import os
 import secrets
 from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -78,11 +79,19 @@ def _secret_in(path: Path) -> str:
         with suppress(FileExistsError):
             os.link(draft, path)
         draft.unlink()
-    return path.read_text().strip()
+    secret = path.read_text().strip()
+    if not secret:  # everybody knows that one
+        raise ImproperlyConfigured(
+            f"{path} is empty. Put the secret back, or delete the file."
+        )
+    return secret
 
 
 def database(url: str, data_dir: Path) -> dict[str, Any]:
-    """Django's DATABASES entry for `url` (postgresql://…), or SQLite without one."""
+    """Django's DATABASES entry for `url` (postgresql://…), or SQLite without one.
+
+    What follows a `?` goes to the driver, such as `sslmode=require`.
+    """
     if not url:
         return {
             "ENGINE": "django.db.backends.sqlite3",
@@ -98,6 +107,10 @@ def database(url: str, data_dir: Path) -> dict[str, Any]:
             },
         }
     parts = urlsplit(url)
+    if parts.scheme not in ("postgres", "postgresql"):
+        raise ImproperlyConfigured(
+            "OPENSWARM_DATABASE_URL must begin with postgresql://."
+        )
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": unquote(parts.path.lstrip("/")),
@@ -106,7 +119,10 @@ def database(url: str, data_dir: Path) -> dict[str, Any]:
         "HOST": unquote(parts.hostname or ""),
         "PORT": str(parts.port or ""),
         "CONN_MAX_AGE": 0,
-        "OPTIONS": {"pool": {"min_size": 1, "max_size": 20}},
+        "OPTIONS": {
+            "pool": {"min_size": 1, "max_size": 20},
+            **dict(parse_qsl(parts.query)),
+        },
     }
 
 
@@ -134,7 +150,7 @@ def _convert(name: str, value: str, kind: str) -> bool | int | float | str:
             case "int":
                 return int(value)
             case "float":
-                return float(value)
+                return _to_finite(value)
             case _:
                 return value
     except ValueError as error:
@@ -142,6 +158,13 @@ def _convert(name: str, value: str, kind: str) -> bool | int | float | str:
         raise ImproperlyConfigured(
             f"{name} must be {wanted[kind]}, not {value!r}."
         ) from error
+
+
+def _to_finite(value: str) -> float:
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(value)
+    return number
 
 
 def _to_bool(value: str) -> bool:

@@ -9,6 +9,7 @@ from django.utils import timezone
 from agents.domain import accounts, audit
 from agents.errors import InvalidInputError, NotAllowedError
 from agents.models import AuditEntry, Invite, Preferences, User
+from agents.models.users import Role
 from tests import factories
 from tests.people import person
 from tests.threads import at_once
@@ -24,7 +25,7 @@ def accept(token: str, username: str, *, is_setup: bool = False) -> User:
 
 @pytest.fixture
 def olga(db: None) -> User:
-    return person("olga", accounts.Role.OWNER)
+    return person("olga", Role.OWNER)
 
 
 # First run
@@ -65,7 +66,7 @@ def test_the_setup_link_ends_when_somebody_else_was_quicker(db: None) -> None:
     assert token is not None
     invite = accounts.find_invite(token, is_setup=True)
     assert invite is not None
-    person("from-the-command-line", accounts.Role.OWNER)
+    person("from-the-command-line", Role.OWNER)
 
     with pytest.raises(NotAllowedError):
         accounts.accept_invite(invite, username="eve", password=PASSWORD)
@@ -109,7 +110,7 @@ def test_an_invite_makes_an_account_of_its_role_once(olga: User, role: str) -> N
 @pytest.mark.parametrize("role", ["member", "viewer"])
 def test_only_owners_invite(db: None, role: str) -> None:
     with pytest.raises(NotAllowedError):
-        accounts.create_invite(person("mia", accounts.Role(role)), role="member")
+        accounts.create_invite(person("mia", Role(role)), role="member")
 
 
 def test_an_invite_ends_after_its_days(olga: User) -> None:
@@ -142,7 +143,7 @@ def test_a_name_that_is_taken_leaves_the_link_open(olga: User) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_an_invite_is_used_once_even_at_once() -> None:
-    olga = person("olga", accounts.Role.OWNER)
+    olga = person("olga", Role.OWNER)
     accounts.create_invite(olga, role="member")
     invite = Invite.objects.get()
 

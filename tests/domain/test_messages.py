@@ -126,7 +126,7 @@ def test_the_queue_pauses_after_a_turn_that_did_not_end_well(
     run.session.refresh_from_db()
     assert run.session.queue_paused
     assert not run.session.runs.unfinished().exists()
-    assert run.session.events.filter(type="agent:queue_updated").last().data == {
+    assert run.session.events.filter(type="agent:queue_updated").latest("seq").data == {
         "queued_messages": 1,
         "is_paused": True,
     }

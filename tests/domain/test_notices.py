@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+from typing import Any
+from uuid import UUID
+
 import pytest
 
 from agents.domain import notices
 from agents.models import Message, Run
 
 
-def retry(run: Run, notice_id: object = None, **changes: object) -> Message:
-    facts: dict = {
+def retry(run: Run, notice_id: UUID | None = None, **changes: Any) -> Message:
+    facts: dict[str, Any] = {
         "attempt": 1,
         "max_retries": 4,
         "delay_ms": 2_400,
@@ -37,7 +40,7 @@ def test_a_notice_changes_in_place(run: Run) -> None:
         "Went\ufffd on",
         {"kind": "info", "since": 1},
     )
-    assert run.session.events.last().data["is_new"] is False
+    assert run.session.events.latest("seq").data["is_new"] is False
 
 
 def test_one_notice_counts_the_retries(run: Run) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -24,16 +24,13 @@ from agents.models import (
 )
 from agents.models.runs import RunState
 from tests import factories
-from tests.dispatchers import BrokenQueueError, ListingDispatcher
+from tests.dispatchers import BrokenQueueError
 from tests.threads import at_once
 
 
 def test_a_launch_writes_session_branch_message_and_run(
-    alice: User, settings: Any
+    alice: User, enqueued: list[UUID]
 ) -> None:
-    settings.DISPATCHER = "tests.dispatchers.ListingDispatcher"
-    ListingDispatcher.enqueued.clear()
-
     session = launch_agent(alice, LaunchConfig(task="  Count to three \r\nplease "))
 
     message, run = session.messages.get(), session.runs.get()
@@ -43,7 +40,7 @@ def test_a_launch_writes_session_branch_message_and_run(
     assert (message.text, message.author) == ("Count to three \nplease", alice)
     assert message.queued_at is None
     assert (run.state, run.trigger_message) == (RunState.QUEUED, message)
-    assert ListingDispatcher.enqueued == [run.pk]
+    assert enqueued == [run.pk]
     assert Path(session.cwd).is_dir()
     assert session.owns_cwd
 

@@ -246,7 +246,7 @@ async def any_layer(
     request: pytest.FixtureRequest, settings: Any
 ) -> AsyncIterator[None]:
     """Each test twice: on the embedded mode's layer and on the team mode's."""
-    backend = {"BACKEND": "channels.layers.InMemoryChannelLayer"}
+    backend: dict[str, Any] = {"BACKEND": "channels.layers.InMemoryChannelLayer"}
     if request.param == "redis":
         backend = {
             "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
@@ -350,9 +350,9 @@ class DeadLayer:
         self._works = works
 
     def __getattr__(self, name: str) -> Any:
-        async def call(*args: Any) -> str:
+        async def call(*args: Any) -> Any:
             if name in self._works:
-                return "channel"
+                return "channel" if name == "new_channel" else {"type": name}
             raise self._error
 
         return call
@@ -385,7 +385,7 @@ async def test_a_layer_that_goes_down_is_tried_again(
     async with bus.listen("session.1") as inbox:
         assert await inbox.wait(NOTHING_SECONDS) is None
         broken._works += ("receive",)
-        assert await inbox.wait(PATIENCE_SECONDS) == "channel"
+        assert await inbox.wait(PATIENCE_SECONDS) == {"type": "receive"}
 
     assert "the channel layer is down" in caplog.text
     assert "could not leave" in caplog.text
