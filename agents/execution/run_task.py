@@ -25,6 +25,7 @@ from .database import in_database
 from .failures import error_outcome, failure_of_exception, outcome_of_stop
 from .loop import run_agent_loop
 from .preparation import Prepared, end_of_transcript, prepare
+from .snapshots import after_turn, before_turn
 from .turn import Turn
 
 logger = logging.getLogger(__name__)
@@ -70,6 +71,7 @@ class RunTask:
     async def _follow_turn(self) -> RunOutcome:
         turn = self.turn
         prepared = await in_database(prepare, turn.run, self._jail)
+        await before_turn(turn)
         client = await self._take_client(prepared)
         if client is None:
             return outcome_of_stop(turn)
@@ -115,6 +117,7 @@ class RunTask:
     async def _settle(self, ended: RunOutcome) -> None:
         turn = self.turn
         try:
+            await after_turn(turn)
             if turn.stop_cause == "shutdown" and await in_database(
                 runs.park_run, turn.run, steps=ended.steps
             ):

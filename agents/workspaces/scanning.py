@@ -22,6 +22,7 @@ from .trees import LINK, Facts, Found, Tree, parents_of
 GIT_FOLDER = b".git"
 CACHE_TAG = b"CACHEDIR.TAG"
 CACHE_SIGNATURE = b"Signature: 8a477f597d28d172789f06886806bc55"
+MAX_ENTRIES = 200_000  # on one level, ignored ones included
 MAX_DEPTH = 100
 MAX_PATH_BYTES = 4000  # git and the kernel stop at 4096
 LEFT_OUT = """\
@@ -119,7 +120,7 @@ def _scan_level(tree: Tree, git: Git, level: list[bytes], result: Scan) -> list[
     for folder in level:
         entries = _entries(tree, folder, result)
         found |= entries
-        if len(found) > 10 * conf().snapshot_max_files:
+        if len(found) > MAX_ENTRIES:
             raise WorkspaceError("The folder holds too many entries to look through.")
     ignored = ignored_paths(git, found)
     below: list[bytes] = []
