@@ -23,9 +23,10 @@ SECRET_KEY = env.text("OPENSWARM_SECRET_KEY") or env.secret_file(
     DATA_DIR / "secret.key"
 )
 # Newest first; older keys still decrypt (MultiFernet). See docs/howto/deploy.md.
-ENCRYPTION_KEYS = env.words("OPENSWARM_ENCRYPTION_KEYS") or [
-    env.secret_file(DATA_DIR / "encryption.key")
-]
+ENCRYPTION_KEYS = (
+    env.words("OPENSWARM_ENCRYPTION_KEYS")
+    or env.secret_file(DATA_DIR / "encryption.key").split()
+)
 
 PUBLIC_URL = env.text("OPENSWARM_URL").rstrip("/")
 _public = urlsplit(PUBLIC_URL)
