@@ -13,5 +13,7 @@ class AgentsConfig(AppConfig):
     def ready(self) -> None:
         from . import checks  # noqa: F401  registers the system checks
         from .domain.builtin_modes import seed_builtin_modes
+        from .domain.search.index import ensure_index
 
         post_migrate.connect(seed_builtin_modes, sender=self)
+        post_migrate.connect(ensure_index, sender=self)

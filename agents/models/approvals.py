@@ -81,7 +81,7 @@ class ApprovalRequest(PublicIdModel):
     consumed_at = models.DateTimeField(null=True, blank=True)
     hot_until = models.DateTimeField(null=True, blank=True)
     expires_at = models.DateTimeField()
-    created_at = models.DateTimeField(auto_now_add=True)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     objects = ApprovalRequestQuerySet.as_manager()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import uuid
 
 from django.db import models
+from django.utils import timezone
 
 from .fields import PublicIdModel
 from .sessions import AgentSession
@@ -43,7 +44,7 @@ class MessageBranch(PublicIdModel):
     # one of its entries. NULL: from nothing. Copied at the branch's first turn.
     sdk_fork_session_id = models.UUIDField(null=True, blank=True)
     sdk_fork_uuid = models.UUIDField(null=True, blank=True)
-    created_at = models.DateTimeField(auto_now_add=True)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     objects = MessageBranchQuerySet.as_manager()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 from django.db.models import Q
+from django.utils import timezone
 
 from .branches import MessageBranch
 from .fields import PublicIdModel, one_of
@@ -86,7 +87,7 @@ class Message(PublicIdModel):
     """Where a person put it in the queue; smaller first, ties by time."""
     is_urgent = models.BooleanField(default=False)
     """Delivered next, even while the queue is paused ("Send now", an edit)."""
-    created_at = models.DateTimeField(auto_now_add=True)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(auto_now=True)
 
     objects = MessageQuerySet.as_manager()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 from django.db.models import Q
+from django.utils import timezone
 
 from .branches import MessageBranch
 from .fields import PublicIdModel, one_of
@@ -101,7 +102,7 @@ class Run(PublicIdModel):
     error_class = models.CharField(max_length=40, blank=True, default="")
     error_text = models.TextField(blank=True, default="")
     jailed = models.BooleanField(null=True, blank=True)
-    created_at = models.DateTimeField(auto_now_add=True)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
     started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 from django.db.models import F, Q
+from django.utils import timezone
 
 from agents.policy.modes import SecurityMode
 
@@ -139,8 +140,8 @@ class AgentSession(PublicIdModel):
     output_tokens = models.PositiveBigIntegerField(default=0)
     message_count = models.PositiveIntegerField(default=0)
     last_preview = models.CharField(max_length=120, blank=True, default="")
-    created_at = models.DateTimeField(auto_now_add=True)
-    updated_at = models.DateTimeField(auto_now_add=True)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    updated_at = models.DateTimeField(default=timezone.now, editable=False)
     closed_at = models.DateTimeField(null=True, blank=True)
 
     objects = AgentSessionQuerySet.as_manager()

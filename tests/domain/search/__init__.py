@@ -1,0 +1,3 @@
+"""Tests of the search index."""
+
+from __future__ import annotations
