@@ -21,7 +21,6 @@ class Conf:
     max_cli_starts: int = 2
     lease_seconds: float = 30
     heartbeat_seconds: float = 10
-    janitor_seconds: float = 10
     warm_idle_seconds: float = 300
     warm_clients: int = 16
 
@@ -47,7 +46,6 @@ class Conf:
 
     # live pages
     watch_poll_seconds: float = 3
-    frames_per_second: int = 20
     transcript_page_size: int = 60
     message_preview_bytes: int = 64 * 1024
 
