@@ -19,7 +19,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from agents.domain import approvals, blocks, messages, runs, sessions
+from agents.domain import approvals, blocks, messages, runs
 from agents.domain.approvals import Decision, decide_approval
 from agents.domain.messages import send_message
 from agents.domain.runs import RunOutcome
@@ -80,10 +80,6 @@ class OneSession(RuleBasedStateMachine):
     @rule()
     def stop(self) -> None:
         runs.stop_agent(self.session)
-
-    @rule()
-    def close(self) -> None:
-        sessions.close_session(self.session, self.alice)
 
     @rule()
     def try_again(self) -> None:
@@ -279,7 +275,7 @@ class OneSession(RuleBasedStateMachine):
     def nothing_waits_unnoticed(self) -> None:
         """What is queued is behind a run, or the queue says that it is paused."""
         session = self.session
-        if session.messages.queued().exists() and not session.closed_at:
+        if session.messages.queued().exists():
             assert session.runs.unfinished().exists() or session.queue_paused
 
     @invariant()

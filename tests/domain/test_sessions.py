@@ -252,16 +252,6 @@ def test_closing_again_keeps_the_first_time(session: AgentSession, alice: User) 
     assert session.closed_at == closed_at
 
 
-def test_a_message_reopens_a_closed_session(session: AgentSession, alice: User) -> None:
-    sessions.close_session(session, alice)
-
-    send_message(session, author=alice, text="Once more")
-
-    session.refresh_from_db()
-    assert session.closed_at is None
-    assert session.status == "queued"
-
-
 def test_a_turn_that_ends_after_closing_delivers_nothing(run: Run, alice: User) -> None:
     send_message(run.session, author=alice, text="And then?")
     sessions.close_session(run.session, alice)
