@@ -1,0 +1,1 @@
+"""Tools of our own, offered to agents in-process."""
