@@ -1,7 +1,8 @@
 """Sockets: authorise, subscribe, send a snapshot, forward what is newer.
 
 They go down only: whatever a browser sends is ignored. They do no work and wait for
-nobody. A gap in the seqs is filled from the events' rows; so is what the poller finds.
+nobody. An event only rings: all that is newer than the page is read from its rows, so
+what happened meanwhile comes with it, and so does what didn't ring.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from urllib.parse import parse_qs
 from uuid import UUID
 
 from asgiref.sync import ThreadSensitiveContext
+from channels.consumer import get_handler_name
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.db import connections
@@ -21,12 +23,12 @@ from django.db import connections
 from agents.conf import conf
 from agents.domain.queries.transcript import stored_text
 from agents.events.bus import session_group, user_group
-from agents.events.vocabulary import StreamDelta
 from agents.models import SessionEvent, User
 
 from . import frames, watch
-from .access import CloseCode, current_user, may_see
+from .access import CloseCode, current_user, is_deleted, may_see
 from .pages import HomePage, LivePage
+from .refreshing import Refresher
 
 MAX_REPLAY = 50
 
@@ -63,6 +65,9 @@ class PageConsumer(AsyncWebsocketConsumer):
         self._checked_at = 0.0
         self._is_open = False
         self._news = ""
+        self._surroundings = Refresher(
+            self._refresh_if_allowed, name=f"refresh-{type(self).__name__}"
+        )
         self._fingerprint: tuple[int, ...] = ()
 
     @property
@@ -76,6 +81,18 @@ class PageConsumer(AsyncWebsocketConsumer):
     async def look(self, finding: watch.Finding) -> None:
         """The poller was here: fill in whatever did not ring."""
         raise NotImplementedError
+
+    async def dispatch(self, message: dict[str, Any]) -> None:
+        """Call the handler, and nothing else.
+
+        Channels would close old database connections before each message, in the
+        thread that all sockets share: every word would wait behind whatever is read
+        there. `database_sync_to_async` closes them around each call anyway.
+        """
+        handler = getattr(self, get_handler_name(message), None)
+        if handler is None:
+            raise ValueError(f"no handler for {message['type']}")
+        await handler(message)
 
     async def connect(self) -> None:
         # Closing before accepting would reach the browser as "try again" (1006).
@@ -98,6 +115,7 @@ class PageConsumer(AsyncWebsocketConsumer):
 
     async def disconnect(self, code: int) -> None:
         self._is_open = False
+        self._surroundings.stop()
         watch.leave(self)
         if hasattr(self, "user"):
             for group in self._groups():
@@ -118,11 +136,11 @@ class PageConsumer(AsyncWebsocketConsumer):
         raise NotImplementedError
 
     async def _still_allowed(self, *, at_once: bool = False) -> bool:
-        """Check again, at most every few seconds; closes the socket when not."""
+        """Check, unless it or the poller has just done so; closes the socket if not."""
         if not self._is_open:
             return False
         now = time.monotonic()
-        if not at_once and now - self._checked_at < conf().watch_poll_seconds:
+        if not at_once and now - self._checked_at < 2 * conf().watch_poll_seconds:
             return True
         self._checked_at = now
         user = await database_sync_to_async(current_user)(self.login)
@@ -134,9 +152,22 @@ class PageConsumer(AsyncWebsocketConsumer):
         return False
 
     async def _refuse(self) -> None:
+        if not self._is_open:
+            return
         self._is_open = False
         watch.leave(self)
         await self.close(CloseCode.NO_LONGER_ALLOWED)
+
+    async def user_event(self, message: dict[str, Any]) -> None:
+        self._surroundings.ring()
+
+    async def _refresh_if_allowed(self) -> None:
+        if await self._still_allowed(at_once=True):
+            await self._refresh()
+
+    async def _refresh(self) -> None:
+        """Send what stands around the page, as it is now."""
+        raise NotImplementedError
 
     async def _send(self, html: str) -> None:
         if html and self._is_open:
@@ -176,15 +207,24 @@ class SessionConsumer(PageConsumer):
         self.page = LivePage(user=self.user, session_id=self.watched_session_id)
         await self._send(await in_own_thread(frames.session_snapshot, self.page))
 
+    async def _refuse(self) -> None:
+        """A page whose session is gone says so, however it heard of it."""
+        session_id = self.page.session_id
+        if not self._is_open or not await self._read(is_deleted, session_id):
+            await super()._refuse()
+            return
+        await self._send(frames.deleted_frame(session_id))
+        self._is_open = False
+        watch.leave(self)
+        await self.close(CloseCode.DELETED)
+
+    async def session_deleted(self, message: dict[str, Any]) -> None:
+        async with self._turn:
+            await self._refuse()
+
     async def session_event(self, message: dict[str, Any]) -> None:
         async with self._turn:
-            if message["seq"] <= self.page.seq or not await self._still_allowed():
-                return
-            if message["seq"] == self.page.seq + 1:
-                await self._forward(
-                    [(message["seq"], message["wire"], message["data"])]
-                )
-            else:
+            if message["seq"] > self.page.seq and await self._still_allowed():
                 await self._catch_up()
 
     async def session_delta(self, message: dict[str, Any]) -> None:
@@ -201,11 +241,6 @@ class SessionConsumer(PageConsumer):
             if message_id in self.page.streams:
                 await self._grow(message_id, message["offset"], message["text"])
 
-    async def user_event(self, message: dict[str, Any]) -> None:
-        async with self._turn:
-            if await self._still_allowed(at_once=True):
-                await self._refresh_rail()
-
     async def look(self, finding: watch.Finding) -> None:
         async with self._turn:
             if not self._is_open:
@@ -213,6 +248,7 @@ class SessionConsumer(PageConsumer):
             if finding.user is None or finding.last_seq is None:
                 await self._refuse()
                 return
+            self._checked_at = time.monotonic()
             if finding.last_seq > self.page.seq:
                 await self._catch_up()
             for message_id, length in finding.streams.items():
@@ -220,27 +256,21 @@ class SessionConsumer(PageConsumer):
                     await self._grow(message_id, length, "")
             if self.page.is_queued:
                 await self._send(await self._read(frames.queue_frame, self.page))
-            if self._is_news(finding):
-                await self._refresh_rail()
+        if self._is_news(finding):
+            self._surroundings.ring()
 
-    async def _refresh_rail(self) -> None:
+    async def _refresh(self) -> None:
+        """Not in the socket's turn: the words of the page don't wait for the rail."""
         await self._send_news(await self._read(frames.rail_frame, self.page))
 
     async def _catch_up(self) -> None:
         """Send what happened since the page's seq; where it is much, a snapshot."""
-        missed = await self._read(_events_after, self.page.session_id, self.page.seq)
-        if len(missed) > MAX_REPLAY:
+        news = await self._read(_news, self.page)
+        if news is None:
             await self._snapshot()
-        else:
-            await self._forward(missed)
-
-    async def _forward(self, events: list[tuple[int, str, dict[str, Any]]]) -> None:
-        for seq, wire, data in events:
-            if wire != StreamDelta.wire:
-                await self._send(
-                    await self._read(frames.event_frame, self.page, wire, data)
-                )
-            self.page.seq = seq
+            return
+        for html in news:
+            await self._send(html)
 
     async def _grow(self, message_id: UUID, offset: int, text: str) -> None:
         """Append what the page lacks; text from before `offset` comes from the row."""
@@ -273,11 +303,6 @@ class HomeConsumer(PageConsumer):
         self.page = HomePage(user=self.user, view=query.get("view", [""])[0])
         await self._send(await in_own_thread(frames.home_snapshot, self.page))
 
-    async def user_event(self, message: dict[str, Any]) -> None:
-        async with self._turn:
-            if await self._still_allowed(at_once=True):
-                await self._refresh()
-
     async def look(self, finding: watch.Finding) -> None:
         async with self._turn:
             if not self._is_open:
@@ -285,13 +310,14 @@ class HomeConsumer(PageConsumer):
             if finding.user is None:
                 await self._refuse()
             elif self._is_news(finding):
-                await self._refresh()
+                self._surroundings.ring()
 
     async def _refresh(self) -> None:
-        self.page.user = self.user
-        await self._send_news(
-            await database_sync_to_async(frames.home_frame)(self.page)
-        )
+        async with self._turn:
+            self.page.user = self.user
+            await self._send_news(
+                await database_sync_to_async(frames.home_frame)(self.page)
+            )
 
 
 class NowhereConsumer(AsyncWebsocketConsumer):
@@ -302,8 +328,34 @@ class NowhereConsumer(AsyncWebsocketConsumer):
         await self.close(CloseCode.NOT_FOUND)
 
 
-def _events_after(session_id: UUID, seq: int) -> list[tuple[int, str, dict[str, Any]]]:
-    rows = SessionEvent.objects.filter(session_id=session_id, seq__gt=seq)
-    return list(
+def _news(page: LivePage) -> list[str] | None:
+    """The frames of all events newer than the page; None where they are too many."""
+    rows = SessionEvent.objects.filter(session_id=page.session_id, seq__gt=page.seq)
+    events = list(
         rows.order_by("seq").values_list("seq", "type", "data")[: MAX_REPLAY + 1]
     )
+    if len(events) > MAX_REPLAY:
+        return None
+    html = [
+        frames.event_frame(page, wire, data)
+        for wire, data in _without_repetitions(events)
+    ]
+    if events:
+        page.seq = events[-1][0]
+    return html
+
+
+def _without_repetitions(
+    events: list[tuple[int, str, dict[str, Any]]],
+) -> list[tuple[str, dict[str, Any]]]:
+    """Of several events that one frame shows, the last: it shows the rows as they are.
+
+    A turn that begins or ends tells of its status several times in a row.
+    """
+    last: dict[object, tuple[str, dict[str, Any]]] = {}
+    for _, wire, data in events:
+        shows = data.get("message_id") or data.get("tool_use_id")
+        key = (frames.FRAMES.get(wire), shows)
+        last.pop(key, None)
+        last[key] = (wire, data)
+    return list(last.values())

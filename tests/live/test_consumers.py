@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections.abc import Callable
 from typing import Any
@@ -18,6 +19,7 @@ from agents.live import watch
 from agents.models import AgentSession, Message, Run, Share, User
 from agents.models.messages import MessageRole
 from agents.models.sessions import ShareRight
+from agents.tasks import spawn
 from tests import factories
 from tests.dom import Node
 
@@ -96,6 +98,22 @@ async def test_streamed_text_arrives_before_the_end(
 
     await page.until(lambda dom: "three" in text_of(dom, message))
     assert text_of(page.dom, message) == "One, two & <b>three</b>"
+
+
+async def test_streamed_text_waits_for_nothing_that_others_read(
+    run: Run, alice: User, open_page: OpenPage
+) -> None:
+    page = await open_page(path_of(run.session), alice)
+    message = await start_stream(run)
+    await page.until(lambda dom: dom.has(f"message-{message.pk}-text"))
+    release = threading.Event()
+    reading = spawn(in_thread(release.wait, 60), name="a slow read of another socket")
+
+    await bus.publish_delta(delta(message, 0, "One, "))
+
+    await page.until(lambda dom: "One" in text_of(dom, message))
+    release.set()
+    await reading
 
 
 async def test_a_delta_behind_a_gap_is_read_from_the_row(
