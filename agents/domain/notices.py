@@ -92,11 +92,11 @@ def record_retry(
 
 
 @transaction.atomic
-def end_retries(notice_id: UUID) -> None:
-    """The call went through: the notice says what was, not what comes next."""
+def end_retries(notice_id: UUID, *, has_helped: bool) -> None:
+    """The notice says what was, not what comes next."""
     content = Message.objects.values_list("content", flat=True).get(pk=notice_id)
     attempts = content["attempt"]
-    tries = "try" if attempts == 1 else "tries"
+    tries = f"{attempts} more {'try' if attempts == 1 else 'tries'}"
+    verb = "It went on after" if has_helped else "That did not change in"
     sentence = RETRY_SENTENCES.get(content["error"], RETRY_SENTENCE)
-    text = f"{sentence} It went on after {attempts} more {tries}."
-    update_notice(notice_id, text, kind="info")
+    update_notice(notice_id, f"{sentence} {verb} {tries}.", kind="info")

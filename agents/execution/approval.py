@@ -28,6 +28,7 @@ from agents.domain import approvals, blocks, permissions
 from agents.events.bus import approval_group, listen
 from agents.models import AgentSession, ApprovalRequest, Run
 from agents.models.approvals import ApprovalKind, ApprovalStatus
+from agents.models.messages import ToolOutcome
 from agents.models.users import OnTimeout
 from agents.policy.decision import ToolCall, Verdict, decide
 from agents.policy.modes import Effect
@@ -42,6 +43,7 @@ logger = logging.getLogger(__name__)
 DENIED_BY_PERSON = "The user denied this call."
 USED_ALREADY = "The answer to this request was used already."
 NOT_WAITED_FOR = "The request ended before anybody decided it."
+MADE_AGAIN = "The server was restarted first; the call was made again afterwards."
 OTHER_CALL = "This call came under the id of another one, so it was not run."
 
 
@@ -112,6 +114,7 @@ class Gate:
             approvals.take_grant, turn.run, call.tool_name, call.tool_input
         )
         if granted is not None:
+            await self._close_first_try(turn, granted)
             return await self._deliver(turn, call, granted)
         approval = await in_database(_open, turn.run, call, verdict)
         if not approvals.is_about(approval, call.tool_name, call.tool_input):
@@ -147,7 +150,7 @@ class Gate:
         try:
             return await wait_for_decision(approval)
         except asyncio.CancelledError:
-            turn.unanswered.add(approval.tool_use_id)
+            turn.settled.add(approval.tool_use_id)
             if not turn.stopping.is_set():
                 # The CLI withdrew the call by itself; nobody needs to answer it.
                 spawn(_withdraw(approval), name=f"withdraw-{approval.pk}")
@@ -184,7 +187,18 @@ class Gate:
             turn.is_denied_and_stopped = True
         return PermissionResultDeny(message=message, interrupt=approval.stops_run)
 
+    async def _close_first_try(self, turn: Turn, granted: ApprovalRequest) -> None:
+        """The call has a new id now; under the old one nothing will come any more."""
+        await in_database(
+            blocks.record_tool_result,
+            turn.run,
+            tool_use_id=granted.tool_use_id,
+            outcome=ToolOutcome.CANCELLED,
+            text=MADE_AGAIN,
+        )
+
     async def _record_denial(self, turn: Turn, call: Call, reason: str) -> None:
+        turn.settled.add(call.tool_use_id)
         await in_database(
             blocks.record_denial,
             turn.run,

@@ -87,6 +87,10 @@ class AgentClient:
         is_owned = self._owner is not None and not self._owner.done()
         return is_owned and not self._has_ended and not self._closing.is_set()
 
+    @property
+    def is_starting(self) -> bool:
+        return self._owner is not None and self._sdk is None and not self._owner.done()
+
     async def connect(self, start: Start) -> None:
         """Start the process and wait until it answers.
 

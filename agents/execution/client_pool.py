@@ -23,6 +23,11 @@ class ClientPool:
         self._closings: dict[UUID, asyncio.Task[None]] = {}
         self._starts = asyncio.Semaphore(conf().max_cli_starts)
 
+    @property
+    def starting(self) -> int:
+        """How many processes are being started right now."""
+        return sum(1 for client in self._clients.values() if client.is_starting)
+
     async def take(self, prepared: Prepared) -> AgentClient:
         """The session's warm client if it still fits, else a newly started one.
 

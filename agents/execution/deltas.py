@@ -40,9 +40,19 @@ class BlockStream:
         self._text += clean_text(delta)
 
     async def flush(self) -> None:
-        """Publish what is new, and save the row about once a second."""
-        if self._published == len(self._text):
-            return
+        """Publish what is new, and save the row about once a second.
+
+        Also when nothing is new: a model that pauses must not hide its last words.
+        """
+        if self._published < len(self._text):
+            await self._publish()
+        now = asyncio.get_running_loop().time()
+        is_old = now - self._saved_at >= conf().delta_save_seconds
+        unsaved = len(self._text) - self._saved
+        if unsaved > MAX_UNSAVED_CHARACTERS or (unsaved and is_old):
+            await self.save()
+
+    async def _publish(self) -> None:
         text = self._text
         await publish_delta(
             StreamDelta(
@@ -53,10 +63,6 @@ class BlockStream:
             )
         )
         self._published = len(text)
-        now = asyncio.get_running_loop().time()
-        is_old = now - self._saved_at >= conf().delta_save_seconds
-        if is_old or len(text) - self._saved > MAX_UNSAVED_CHARACTERS:
-            await self.save()
 
     async def save(self) -> None:
         text = self._text

@@ -66,8 +66,9 @@ CUT = Failure(
 )
 MODEL_NOT_FOUND = Failure(
     "model_not_found",
-    "The provider does not know this model. Choose another one in the session's"
-    " settings, then try again.",
+    "The provider does not know this model, or its address is wrong. Choose another"
+    " model in the session's settings or check the provider's base URL, then try"
+    " again.",
 )
 BAD_REQUEST = Failure("bad_request", "The provider refused the request as it was sent.")
 CONTEXT_LIMIT = Failure(
@@ -124,6 +125,7 @@ _BY_ERROR = {
 }
 _BY_STATUS = {
     401: AUTH,
+    402: BILLING,
     403: AUTH,
     404: MODEL_NOT_FOUND,
     429: RATE_LIMIT,
@@ -184,8 +186,8 @@ def error_outcome(
 
 
 def failure_of_trouble(trouble: Trouble) -> Failure:
-    if trouble.status == 402:
-        return BILLING
+    if trouble.status in _BY_STATUS:
+        return _BY_STATUS[trouble.status]
     failure = _BY_TROUBLE.get(trouble.kind, SERVER_ERROR)
     if failure in _EXPLAINED_BY_THE_GATEWAY and trouble.message:
         return Failure(failure.error_class, trouble.message)
@@ -197,15 +199,12 @@ def _failure_of_result(turn: Turn, result: ResultMessage) -> Failure:
     text = result.result or ""
     if "credit balance" in text.lower():
         return BILLING
-    known = _BY_ERROR.get(turn.last_error)
-    if known is not None and known is not SERVER_ERROR:
-        return known
     if turn.trouble is not None:
         return failure_of_trouble(turn.trouble)
     status = result.api_error_status
     if status is not None:
         return _BY_STATUS.get(status) or _by_range(status, text)
-    return known or SERVER_ERROR
+    return _BY_ERROR.get(turn.last_error, SERVER_ERROR)
 
 
 def _by_range(status: int, text: str) -> Failure:

@@ -53,6 +53,7 @@ class Supervisor:
         self._turns: dict[UUID, Turn] = {}
         self._users: dict[UUID, UUID] = {}
         self._bell = asyncio.Event()
+        self._eviction_bell = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
         self._helpers: list[asyncio.Task[None]] = []
@@ -80,6 +81,7 @@ class Supervisor:
         _current = None
         self._stopping.set()
         self._bell.set()
+        self._eviction_bell.set()
         for turn in self._turns.values():
             turn.stop("shutdown")
         # Never cancelled: a claim in its middle would leave a run that nobody has.
@@ -142,6 +144,7 @@ class Supervisor:
         for kept in (self._tasks, self._turns, self._users):
             kept.pop(run_id, None)
         self._bell.set()
+        self._eviction_bell.set()
 
     async def _see_through(self, turn: Turn) -> None:
         async with own_database_thread():
@@ -166,8 +169,10 @@ class Supervisor:
 
     async def _evict_until_stopped(self) -> None:
         """Apart from the leases, since closing a client can take seconds."""
-        while not await _wait_for(self._stopping, conf().heartbeat_seconds):
+        while not self._stopping.is_set():
+            self._eviction_bell.clear()
             await self.pool.evict()
+            await _wait_for(self._eviction_bell, conf().heartbeat_seconds)
 
 
 async def _wait_for(event: asyncio.Event, seconds: float) -> bool:

@@ -63,7 +63,6 @@ class Translator:
         match event.get("type"):
             case "message_start":
                 await self._abandon_open()
-                await self._say_retried()
                 self._message_id = event["message"]["id"]
                 self.turn.step_ids.add(self._message_id)
             case "content_block_start":
@@ -72,12 +71,6 @@ class Translator:
                 self._append(event["index"], event["delta"])
             case "content_block_stop":
                 await self._stop_block(event["index"])
-
-    async def _say_retried(self) -> None:
-        """The model answers again, so nobody waits for the next try any more."""
-        notice_id, self.turn.retry_notice_id = self.turn.retry_notice_id, None
-        if notice_id is not None:
-            await in_database(notices.end_retries, notice_id)
 
     async def _start_block(self, index: int, block: dict[str, Any]) -> None:
         kind = block.get("type")
@@ -143,6 +136,7 @@ class Translator:
         if message.error is not None:
             self.turn.last_error = str(message.error)
             return
+        await self._leave_trouble()
         for block in message.content:
             match block:
                 case TextBlock(text=text):
@@ -151,6 +145,16 @@ class Translator:
                     await self._say(message, MessageRole.THINKING, text)
                 case ToolUseBlock():
                     await self._call(message, block)
+
+    async def _leave_trouble(self) -> None:
+        """The model has answered, so what went wrong before is over."""
+        self.turn.trouble = None
+        await self._end_retries(has_helped=True)
+
+    async def _end_retries(self, *, has_helped: bool) -> None:
+        notice_id, self.turn.retry_notice_id = self.turn.retry_notice_id, None
+        if notice_id is not None:
+            await in_database(notices.end_retries, notice_id, has_helped=has_helped)
 
     async def _say(
         self, message: AssistantMessage, role: MessageRole, text: str
@@ -215,8 +219,8 @@ class Translator:
                 await self._result(message, block)
 
     async def _result(self, message: UserMessage, block: ToolResultBlock) -> None:
-        if block.tool_use_id in self.turn.unanswered:
-            return  # the CLI's word for a wait that was broken off
+        if block.tool_use_id in self.turn.settled:
+            return
         text, images = _split_result(block.content)
         structured = message.tool_use_result
         await in_database(
@@ -255,6 +259,7 @@ class Translator:
     async def handle_result_message(self, message: ResultMessage) -> None:
         """The turn is over; what is still open is written as it stands."""
         await self.deltas.save_all()
+        await self._end_retries(has_helped=False)
 
 
 def _split_result(content: Any) -> tuple[str, list[dict[str, Any]]]:

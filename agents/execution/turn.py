@@ -29,8 +29,9 @@ class Turn:
     """How many of its calls wait for a person; such a turn takes no slot."""
     on_slot_freed: Callable[[], None] = lambda: None
     step_ids: set[str] = field(default_factory=set)
-    unanswered: set[str] = field(default_factory=set)
-    """Calls (tool_use ids) whose wait for a person was broken off."""
+    settled: set[str] = field(default_factory=set)
+    """Calls (tool_use ids) that were refused here, or whose wait was broken off; the
+    CLI's own words for that are not shown."""
     model_actual: str = ""
     last_error: str = ""
     retry_notice_id: UUID | None = None

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 from asgiref.sync import sync_to_async
 
+from agents.demo.conversation import read_conversation
 from agents.demo.server import DemoServer
-from agents.domain import accounts, approvals, messages, sessions
+from agents.demo.state import RecordedRequest
+from agents.domain import accounts, approvals, messages, runs, sessions
 from agents.domain.approvals import Decision
 from agents.execution.confinement import reset_probe
 from agents.execution.engine import Engine
 from agents.models import AgentSession, ApprovalRequest, Message, Run, User
 from agents.models.approvals import ApprovalStatus
+from agents.models.messages import MessageRole
 from agents.models.runs import RunState
 from agents.models.users import Role
 
 from .jail import Session
 
 T = TypeVar("T")
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 40
 
 
 async def in_thread(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
@@ -50,11 +54,26 @@ def demo() -> Iterator[DemoServer]:
 
 
 @pytest.fixture
-async def engine(transactional_db: None, demo: DemoServer) -> AsyncIterator[Engine]:
-    running = Engine()
-    await running.start(demo_url=demo.url)
-    yield running
-    await running.stop()
+async def start_engine(
+    transactional_db: None, demo: DemoServer
+) -> AsyncIterator[Callable[[], Awaitable[Engine]]]:
+    """Starts an engine when the test is ready; it may be stopped early, and again."""
+    started: list[Engine] = []
+
+    async def start() -> Engine:
+        engine = Engine()
+        started.append(engine)
+        await engine.start(demo_url=demo.url)
+        return engine
+
+    yield start
+    for engine in started:
+        await engine.stop()
+
+
+@pytest.fixture
+async def engine(start_engine: Callable[[], Awaitable[Engine]]) -> Engine:
+    return await start_engine()
 
 
 @pytest.fixture
@@ -101,6 +120,52 @@ class Chat:
         return await in_thread(
             approvals.decide_approval, approval, self.user, Decision(**decision)
         )
+
+    async def stop(self) -> None:
+        assert await in_thread(runs.stop_agent, self.session)
+
+    async def retry(self) -> Run:
+        return await in_thread(runs.retry_last_run, self.session)
+
+    async def go_on(self) -> Run:
+        return await in_thread(runs.continue_session, self.session)
+
+    async def writing(self, words: str = "") -> Message:
+        """The answer that is being written, once `words` stand in its row."""
+        answers = self.session.messages.filter(
+            role=MessageRole.ASSISTANT, is_streaming=True, text__contains=words
+        )
+        return await until(lambda: answers.exclude(text="").last())
+
+    async def notice(self, kind: str) -> Message:
+        return await until(
+            lambda: self.session.messages.filter(
+                role=MessageRole.SYSTEM, content__kind=kind
+            ).last()
+        )
+
+    async def results(self) -> list[Message]:
+        return [r for r in await self.rows() if r.role == MessageRole.TOOL_RESULT]
+
+    async def notices(self) -> list[tuple[str, str]]:
+        """All cards as (kind, text)."""
+        rows = [row for row in await self.rows() if row.role == MessageRole.SYSTEM]
+        return [(row.content["kind"], row.text) for row in rows]
+
+    async def requests(self, demo: DemoServer) -> list[RecordedRequest]:
+        """What the model was asked in this conversation, sub-agents left out."""
+        branch = await in_thread(lambda: self.session.branches.get())
+        wanted = str(branch.sdk_session_id)
+        calls = demo.state.model_calls
+        return [c for c in calls if c.session_id == wanted and not c.agent_id]
+
+    async def prompts(self, demo: DemoServer) -> list[str]:
+        """Every user text that the model was sent with its last request."""
+        last = (await self.requests(demo))[-1]
+        return [e.prompt for e in read_conversation(last.body or {}).exchanges]
+
+    def file(self, name: str) -> Path:
+        return Path(self.session.cwd) / name
 
     async def rows(self) -> list[Message]:
         return await in_thread(lambda: list(self.session.messages.order_by("seq")))
