@@ -26,7 +26,7 @@ from agents.policy.paths import Place
 from agents.policy.rules import Rule, suggest_rule
 from agents.rendering.text import clean_json, clean_text
 
-from . import audit, runs, schemas, settling
+from . import analytics, audit, runs, schemas, settling
 from .locks import lock_run, lock_session
 from .status import refresh_status
 
@@ -111,6 +111,7 @@ def open_approval(
                 tool_use_id=approval.tool_use_id,
             )
         )
+        analytics.approval_requested(approval)
         refresh_status(run.session_id)
     return approval
 
@@ -160,6 +161,7 @@ def decide_approval(
             tool=approval.tool_name,
             is_edited=updated_input is not None,
         )
+        analytics.approval_resolved(approval)
         settling.announce(approval, status, decided_by=user.get_username())
         refresh_status(approval.session_id)
         runs.resume_if_decided(approval.run_id)

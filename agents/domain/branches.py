@@ -12,7 +12,7 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
-from agents.errors import InvalidInputError
+from agents.errors import InvalidInputError, SessionClosedError
 from agents.events.bus import publish_on_commit
 from agents.events.vocabulary import BranchCreated, BranchSwitched
 from agents.models import AgentSession, Message, MessageBranch, User
@@ -20,7 +20,7 @@ from agents.models.messages import MessageRole
 from agents.models.runs import RunKind
 from agents.rendering.text import clean_json
 
-from . import runs
+from . import analytics, runs
 from .blocks import add_message
 from .locks import lock_session
 from .messages import clean_prompt
@@ -42,7 +42,8 @@ def edit_message(
     A running turn is stopped first; the new message is then delivered next.
     Attachments are kept unless others are given. Idempotent by `client_message_id`.
 
-    Raises: InvalidInputError for messages that are not a person's.
+    Raises: InvalidInputError for messages that are not a person's;
+        SessionClosedError.
     """
     text = clean_prompt(text)
     session = lock_session(message.session_id)
@@ -50,6 +51,8 @@ def edit_message(
         sent = session.messages.filter(client_message_id=client_message_id).first()
         if sent is not None:
             return sent
+    if session.closed_at is not None:
+        raise SessionClosedError
     if message.role != MessageRole.USER or message.hidden or _is_queued(message):
         raise InvalidInputError("Only messages that were sent can be edited.")
     branch = _fork(message)
@@ -68,6 +71,7 @@ def edit_message(
         is_urgent=is_busy,
     )
     _activate(session, branch)
+    _note_branch(session, branch, author)
     publish_on_commit(
         BranchCreated(
             session_id=session.pk,
@@ -82,6 +86,22 @@ def edit_message(
     else:
         runs.start_run(edited, kind=RunKind.PROMPT)
     return edited
+
+
+def _note_branch(session: AgentSession, branch: MessageBranch, author: User) -> None:
+    depth, above = 0, branch.parent_branch
+    while above is not None:
+        depth, above = depth + 1, above.parent_branch
+    point = branch.fork_point_message
+    assert point is not None, "made by _fork"
+    analytics.record(
+        "session.branched",
+        session=session,
+        user=author,
+        branch_depth=depth,
+        total_branches_in_session=session.branches.count(),
+        messages_before_fork=session.messages.filter(seq__lt=point.seq).count(),
+    )
 
 
 def regenerate(message: Message, *, author: User) -> Message:
@@ -125,9 +145,7 @@ def switch_branch(session: AgentSession, branch: MessageBranch) -> None:
 
 
 def _activate(session: AgentSession, branch: MessageBranch) -> None:
-    AgentSession.objects.filter(pk=session.pk).update(
-        active_branch=branch, closed_at=None
-    )
+    AgentSession.objects.filter(pk=session.pk).update(active_branch=branch)
 
 
 def _is_queued(message: Message) -> bool:

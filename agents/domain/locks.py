@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from agents.errors import LeaseLostError
+from agents.errors import LeaseLostError, SessionClosedError, SessionGoneError
 from agents.models import AgentSession, Run
 
 
@@ -17,8 +17,24 @@ def lock_session(session_id: UUID) -> AgentSession:
     """Serialise writers of one session until the transaction ends.
 
     `no_key`: rows that point at the session may be inserted meanwhile.
+
+    Raises: SessionGoneError when it was deleted.
     """
-    return AgentSession.objects.select_for_update(no_key=True).get(pk=session_id)
+    try:
+        return AgentSession.objects.select_for_update(no_key=True).get(pk=session_id)
+    except AgentSession.DoesNotExist:
+        raise SessionGoneError from None
+
+
+def lock_open_session(session_id: UUID) -> AgentSession:
+    """Lock a session in order to go on with it.
+
+    Raises: SessionClosedError, SessionGoneError.
+    """
+    session = lock_session(session_id)
+    if session.closed_at is not None:
+        raise SessionClosedError
+    return session
 
 
 def lock_run(run: Run) -> AgentSession:

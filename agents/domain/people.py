@@ -5,6 +5,8 @@ The site always keeps an active owner; whoever changes roles goes through here.
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib.sessions.models import Session
 from django.db import transaction
 from django.db.models import Q
@@ -15,7 +17,7 @@ from agents.models import AgentSession, Invite, Preferences, User
 from agents.models.sessions import ACTIVE_STATUSES
 from agents.models.users import Role
 
-from . import accounts, audit, runs, sessions
+from . import accounts, analytics, audit, runs, sessions
 
 NO_OWNER_LEFT = "The site needs an owner: make somebody else one first."
 
@@ -90,8 +92,16 @@ def revoke_invite(invite: Invite, actor: User) -> None:
     invite.delete()
 
 
+@transaction.atomic
 def save_preferences(preferences: Preferences) -> Preferences:
     """Raises: InvalidInputError when the security mode is wider than the ceiling."""
-    sessions.allowed_security_mode(preferences.user, preferences.default_security_mode)
+    user = preferences.user
+    sessions.allowed_security_mode(user, preferences.default_security_mode)
+    rows = Preferences.objects.filter(pk=preferences.pk)
+    before: dict[str, Any] = dict(rows.values().first() or {})
     preferences.save()
+    stored = rows.values().get()
+    analytics.settings_changed(
+        user, [name for name, value in stored.items() if before.get(name) != value]
+    )
     return preferences

@@ -10,7 +10,7 @@ from agents.models import AgentSession, Provider, User
 from agents.models.providers import ProviderKind
 from agents.rendering.text import clean_json, clean_text
 
-from . import audit
+from . import audit, tracking
 
 ANTHROPIC_URL = "https://api.anthropic.com"
 DEMO_NAME = "Demo model"
@@ -70,6 +70,7 @@ def upstream_url(provider: Provider) -> str:
 def save_provider(provider: Provider, user: User) -> Provider:
     is_new = provider._state.adding
     provider.save()
+    _tell(provider, user, "added" if is_new else "changed")
     audit.record(
         "provider.created" if is_new else "provider.changed",
         actor=user,
@@ -82,7 +83,14 @@ def save_provider(provider: Provider, user: User) -> Provider:
 @transaction.atomic
 def delete_provider(provider: Provider, user: User) -> None:
     audit.record("provider.deleted", actor=user, target=provider, name=provider.name)
+    _tell(provider, user, "removed")
     provider.delete()
+
+
+def _tell(provider: Provider, user: User, action: str) -> None:
+    tracking.record(
+        "provider.configured", user=user, provider=provider.kind, action=action
+    )
 
 
 def record_test(provider: Provider, *, error: str, models: list[str]) -> None:

@@ -31,9 +31,9 @@ from agents.models.runs import (
 )
 from agents.rendering.text import clean_text
 
-from . import blocks, notices, settling
+from . import analytics, blocks, notices, settling
 from .dispatching import dispatcher
-from .locks import lock_session
+from .locks import lock_open_session, lock_session
 from .status import refresh_status
 
 CONTINUE_PROMPT = "Please continue where you left off."
@@ -62,9 +62,10 @@ class RunOutcome:
 def start_run(message: Message, *, kind: RunKind) -> Run:
     """Queue a turn for `message`; the dispatcher starts it after the commit.
 
-    Raises: RunActiveError when the session already has an unfinished run.
+    Raises: RunActiveError when the session already has an unfinished run;
+        SessionClosedError.
     """
-    if _is_busy(lock_session(message.session_id)):
+    if _is_busy(lock_open_session(message.session_id)):
         raise RunActiveError("The agent is already at work in this session.")
     run = Run.objects.create(
         session_id=message.session_id,
@@ -135,7 +136,8 @@ def extend_lease(run: Run) -> datetime | None:
 
 
 def is_stop_requested(run: Run) -> bool:
-    return Run.objects.filter(pk=run.pk).exclude(stop_requested_at=None).exists()
+    """Whether a person stopped it, or deleted its session."""
+    return not Run.objects.filter(pk=run.pk, stop_requested_at=None).exists()
 
 
 def _held(run: Run) -> RunQuerySet:
@@ -177,6 +179,7 @@ def _finish(run: Run, outcome: RunOutcome) -> None:
     _publish_end(run)
     if not outcome.success or run.stop_requested_at:
         _pause_queue(run.session_id)
+    analytics.turn_completed(run)
     refresh_status(run.session_id, always_publish=True)
     deliver_next_message(run.session_id)
 
@@ -332,9 +335,9 @@ def retry_last_run(session: AgentSession) -> Run:
 def continue_session(session: AgentSession) -> Run:
     """Go on after a stop or a crash, from what the transcript holds.
 
-    Raises: RunActiveError.
+    Raises: RunActiveError; SessionClosedError.
     """
-    session = lock_session(session.pk)
+    session = lock_open_session(session.pk)
     assert session.active_branch_id is not None, "made with its main branch"
     message = blocks.add_message(
         session.pk,
@@ -352,6 +355,11 @@ def reconcile_on_startup() -> int:
     Returns: how many runs were settled.
     """
     return _settle_dead(Run.objects.live())
+
+
+def settle_runs_of(worker: str) -> int:
+    """Settle what a worker still holds at its end."""
+    return _settle_dead(Run.objects.live().filter(lease_owner=worker))
 
 
 def reap_expired_leases() -> int:

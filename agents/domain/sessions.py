@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from django.utils import timezone
 
 from agents.errors import InvalidInputError, NotAllowedError
 from agents.events.bus import control_group, publish_on_commit, ring_on_commit
-from agents.events.vocabulary import NameUpdated, SessionClosed
+from agents.events.vocabulary import NameUpdated
 from agents.models import (
     AgentSession,
     ListedFolder,
@@ -30,10 +31,18 @@ from agents.policy.modes import SecurityMode
 from agents.rendering.text import clean_text, preview
 from agents.workspaces.folders import create_workspace
 
-from . import audit, messages, runs
+from . import analytics, messages
 from .accounts import preferences_of
-from .locks import lock_session
-from .status import refresh_status
+from .lifecycle import close_session as close_session
+from .lifecycle import delete_session as delete_session
+from .lifecycle import get_all_sessions as get_all_sessions
+from .lifecycle import get_browser_agent_children as get_browser_agent_children
+from .lifecycle import get_session as get_session
+from .lifecycle import persist_all_sessions as persist_all_sessions
+from .lifecycle import pin_session as pin_session
+from .lifecycle import restore_all_sessions as restore_all_sessions
+from .lifecycle import resume_session as resume_session
+from .status import publish_status
 
 NAME_CHARACTERS = 60
 _CHOSEN = ("model", "effort", "network", "max_steps", "max_budget_usd_micros")
@@ -77,6 +86,7 @@ def launch_agent(owner: User, config: LaunchConfig) -> AgentSession:
     session.save()
     session.active_branch = MessageBranch.objects.create(session=session)
     session.save(update_fields=["active_branch"])
+    analytics.session_started(session)
     messages.send_message(
         session,
         author=owner,
@@ -108,6 +118,7 @@ def _new_session(owner: User, task: str, config: LaunchConfig) -> AgentSession:
         owner=owner,
         name=clean_text(config.name).strip()[:NAME_CHARACTERS]
         or preview(task, NAME_CHARACTERS),
+        name_is_automatic=not clean_text(config.name).strip(),
         mode=mode.slug,
         allowed_tools=mode.tools,
         model=clean_text(config.model) or preferences.default_model,
@@ -178,12 +189,17 @@ def _give_folder(session: AgentSession, folder: ListedFolder | None) -> None:
 
 @transaction.atomic
 def rename_session(session: AgentSession, name: str) -> None:
-    """Raises: InvalidInputError for an empty name."""
+    """A name that a person gave is never replaced by a generated title.
+
+    Raises: InvalidInputError for an empty name.
+    """
     cleaned = clean_text(name).strip()[:200]
     if not cleaned:
         raise InvalidInputError("A session needs a name.", field="name")
-    AgentSession.objects.filter(pk=session.pk).update(name=cleaned)
-    session.name = cleaned
+    AgentSession.objects.filter(pk=session.pk).update(
+        name=cleaned, name_is_automatic=False
+    )
+    session.name, session.name_is_automatic = cleaned, False
     publish_on_commit(NameUpdated(session_id=session.pk, name=cleaned))
 
 
@@ -196,6 +212,7 @@ def update_session(session: AgentSession, user: User, **fields: Any) -> None:
 
     Raises: InvalidInputError naming the field.
     """
+    before = copy(session)
     if "security_mode" in fields:
         fields["security_mode"] = allowed_security_mode(user, fields["security_mode"])
     if "mode" in fields:
@@ -207,18 +224,15 @@ def update_session(session: AgentSession, user: User, **fields: Any) -> None:
         setattr(session, name, clean_text(value) if isinstance(value, str) else value)
     _check(session, fields)
     session.save(update_fields=list(fields))
+    _note_changes(session, before, user)
     ring_on_commit(control_group(session.pk), {"type": "control.changed"})
-    refresh_status(session.pk, always_publish=True)
+    publish_status(session.pk)
 
 
-@transaction.atomic
-def close_session(session: AgentSession, user: User) -> None:
-    """Stop what runs and put the session away; a new message reopens it."""
-    lock_session(session.pk)
-    runs.stop_agent(session)
-    AgentSession.objects.filter(pk=session.pk, closed_at=None).update(
-        closed_at=timezone.now()
-    )
-    session.refresh_from_db()
-    audit.record("session.closed", actor=user, target=session)
-    publish_on_commit(SessionClosed(session_id=session.pk, status=session.status))
+def _note_changes(session: AgentSession, before: AgentSession, user: User) -> None:
+    if session.model != before.model:
+        analytics.model_switched(session, before, user=user)
+    if session.mode != before.mode:
+        analytics.feature_used(
+            session, "mode.switched", from_mode=before.mode, to_mode=session.mode
+        )

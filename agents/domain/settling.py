@@ -9,7 +9,7 @@ from agents.events.vocabulary import ApprovalResolved
 from agents.models import ApprovalRequest, Run
 from agents.models.approvals import ApprovalStatus
 
-from . import blocks
+from . import analytics, blocks
 
 DENIED_BY_PERSON = "The user denied this call."
 
@@ -30,6 +30,8 @@ def settle(
         status=status, decided_at=timezone.now(), channel="system", message=message
     )
     if won:
+        approval.refresh_from_db()
+        analytics.approval_resolved(approval)
         announce(approval, status)
     return bool(won)
 

@@ -38,6 +38,12 @@ def derive_status(session_id: UUID) -> SessionStatus:
     return _AFTER.get(StopReason(run.stop_reason), SessionStatus.STOPPED)
 
 
+def publish_status(session_id: UUID) -> None:
+    """Tell everybody to look again: something that stands beside the status changed."""
+    status = AgentSession.objects.values_list("status", flat=True).get(pk=session_id)
+    publish_on_commit(StatusChanged(session_id=session_id, status=status))
+
+
 def refresh_status(session_id: UUID, *, always_publish: bool = False) -> SessionStatus:
     """Store the derived status and tell everybody when it changed.
 

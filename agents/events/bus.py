@@ -24,7 +24,7 @@ from agents.models import AgentSession, SessionEvent, Share
 from agents.rendering.text import clean_json
 from agents.tasks import spawn
 
-from .vocabulary import Event, StreamDelta
+from .vocabulary import Event, SessionDeleted, StreamDelta
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +45,11 @@ def approval_group(approval_id: UUID) -> str:
 
 def control_group(session_id: UUID) -> str:
     return f"control.{session_id}"
+
+
+def engine_group() -> str:
+    """Every process that runs agents."""
+    return "engine"
 
 
 def publish_on_commit(event: Event) -> int:
@@ -70,6 +75,16 @@ def publish_on_commit(event: Event) -> int:
     if event.is_slim:
         _ring_people_on_commit(event)
     return seq
+
+
+def publish_gone_on_commit(event: SessionDeleted) -> None:
+    """Ring for a session that is about to go; call it before the row is deleted.
+
+    There is nothing to read again: who misses it finds that the session is gone.
+    """
+    message = {"type": "session.deleted", "session_id": str(event.session_id)}
+    ring_on_commit(session_group(event.session_id), message)
+    _ring_people_on_commit(event)
 
 
 def _append(event: Event, data: dict[str, Any]) -> int:

@@ -1,8 +1,8 @@
 """The closed set of events: one frozen dataclass per fact, one wire name each.
 
 The JSON API, the SSE stream and the HTML frames all come from these. Durable events
-are rows with a seq per session; `StreamDelta` alone is not. `SLIM` ones also ring at
-the people who may see the session, wherever they are on the site.
+are rows with a seq per session; `StreamDelta` and `SessionDeleted` are not. `SLIM` ones
+also ring at the people who may see the session, wherever they are on the site.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from uuid import UUID
 class Event:
     wire: ClassVar[str] = ""
     is_slim: ClassVar[bool] = False
+    is_durable: ClassVar[bool] = True
 
     session_id: UUID
 
@@ -78,6 +79,7 @@ class StreamDelta(Event):
     """Text since `offset`, which is the length surely in the row; no row of its own."""
 
     wire: ClassVar[str] = "agent:stream_delta"
+    is_durable: ClassVar[bool] = False
 
     message_id: UUID
     offset: int
@@ -136,6 +138,25 @@ class SessionClosed(Event):
     is_slim: ClassVar[bool] = True
 
     status: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionResumed(Event):
+    """A closed session was opened again."""
+
+    wire: ClassVar[str] = "agent:resumed"
+    is_slim: ClassVar[bool] = True
+
+    status: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionDeleted(Event):
+    """The session is gone, and the rows of its events with it."""
+
+    wire: ClassVar[str] = "agent:deleted"
+    is_slim: ClassVar[bool] = True
+    is_durable: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,6 +249,8 @@ EVENTS: dict[str, type[Event]] = {
         NameUpdated,
         GroupMetaUpdated,
         SessionClosed,
+        SessionResumed,
+        SessionDeleted,
         ApprovalRequested,
         ApprovalResolved,
         QueueUpdated,

@@ -21,6 +21,7 @@ class CloseCode(IntEnum):
     NOT_SIGNED_IN = 4401
     NO_LONGER_ALLOWED = 4403
     NOT_FOUND = 4404
+    DELETED = 4410
 
 
 def current_user(scope: Mapping[str, Any]) -> User | None:
@@ -43,6 +44,10 @@ def _is_signed_in(user: User, scope: Mapping[str, Any]) -> bool:
     # A store of its own: the scope's keeps what it read when the socket opened.
     stored = engine.SessionStore(session.session_key).get(HASH_SESSION_KEY, "")
     return constant_time_compare(stored, user.get_session_auth_hash())
+
+
+def is_deleted(session_id: UUID) -> bool:
+    return not AgentSession.objects.filter(pk=session_id).exists()
 
 
 def may_see(user: User, session_id: UUID) -> bool:

@@ -42,6 +42,8 @@ from agents.events.vocabulary import (
     RunCompleted,
     RunFailed,
     SessionClosed,
+    SessionDeleted,
+    SessionResumed,
     StatusChanged,
     StreamDelta,
     StreamEnded,
@@ -64,6 +66,8 @@ _PARTS = {
     "tail": "agents/sessions/_tail.html",
     "waiting": "agents/sessions/_waiting.html",
     "queue": "agents/messages/_queue.html",
+    "closed": "agents/sessions/_closed.html",
+    "menu": "agents/sessions/_menu.html",
 }
 _ALL = tuple(_PARTS)
 _RUN = ("status", "facts", "actions", "tail", "waiting")
@@ -100,6 +104,11 @@ def event_frame(page: LivePage, wire: str, data: dict[str, Any]) -> str:
     if frame is None or session is None:
         return ""
     return "".join(frame(page, session, data))
+
+
+def deleted_frame(session_id: UUID) -> str:
+    """In place of everything that the page has of a session that is gone."""
+    return render_to_string("agents/frames/_deleted.html", {"session_id": session_id})
 
 
 def delta_frame(message_id: UUID, text: str) -> str:
@@ -146,6 +155,7 @@ def _groups(page: HomePage) -> str:
     context = {
         "groups": load_groups(page.user),
         "may_start": page.user.may_start_agents,
+        "viewer": page.user,
         "oob": True,
     }
     return render_to_string("agents/sessions/_groups.html", context)
@@ -222,6 +232,11 @@ def _branch(page: LivePage, session: AgentSession, data: dict[str, Any]) -> list
     return [session_snapshot(page)]
 
 
+def _deleted(page: LivePage, session: AgentSession, data: dict[str, Any]) -> list[str]:
+    """No row tells of it: `consumers` sends `deleted_frame` once it is gone."""
+    return []
+
+
 def _delta(page: LivePage, session: AgentSession, data: dict[str, Any]) -> list[str]:
     """Deltas are no rows: `consumers` sends them by `delta_frame` as they come."""
     return []
@@ -239,6 +254,8 @@ FRAMES: dict[str, Frame] = {
     NameUpdated.wire: _changed("title"),
     GroupMetaUpdated.wire: _group,
     SessionClosed.wire: _changed(*_ALL[1:]),
+    SessionResumed.wire: _changed(*_ALL[1:]),
+    SessionDeleted.wire: _deleted,
     ApprovalRequested.wire: _tool,
     ApprovalResolved.wire: _tool,
     QueueUpdated.wire: _changed("queue", "tail"),

@@ -54,6 +54,17 @@ urlpatterns = [
         name="session_close",
     ),
     path(
+        "sessions/<uuid:session_id>/resume/",
+        sessions.session_resume,
+        name="session_resume",
+    ),
+    path("sessions/<uuid:session_id>/pin/", sessions.session_pin, name="session_pin"),
+    path(
+        "sessions/<uuid:session_id>/delete/",
+        sessions.session_delete,
+        name="session_delete",
+    ),
+    path(
         "sessions/<uuid:session_id>/messages/",
         messages.message_send,
         name="message_send",

@@ -8,6 +8,7 @@
 
   // What htmx's extension answers with a new attempt.
   const COMES_BACK = new Set([1006, 1011, 1012, 1013]);
+  const DELETED = 4410; // the page itself says what happened
   const GRACE_MS = 800; // a blink is not worth a word
 
   let timer = null;
@@ -36,7 +37,7 @@
   document.addEventListener("htmx:wsClose", (event) => {
     const code = event.detail.event?.code;
     if (COMES_BACK.has(code)) showSoon("reconnecting");
-    else if (code !== 1000 && code !== 1001) show("offline");
+    else if (code !== 1000 && code !== 1001 && code !== DELETED) show("offline");
   });
 
   // Leaving the page closes the socket too; nobody needs to read that.

@@ -19,7 +19,7 @@ from agents.domain import (
 )
 from agents.domain.approvals import Decision, decide_approval, open_approval
 from agents.events.bus import publish_on_commit
-from agents.events.vocabulary import EVENTS, Retrying, StreamDelta, ToolDenied
+from agents.events.vocabulary import EVENTS, Retrying, ToolDenied
 from agents.live import frames
 from agents.live.pages import LivePage
 from agents.models import AgentSession, Run, SessionEvent, User
@@ -191,6 +191,15 @@ def close(run: Run, alice: User) -> None:
     sessions.close_session(run.session, alice)
 
 
+def resume(run: Run, alice: User) -> None:
+    close(run, alice)
+    sessions.resume_session(run.session, alice)
+
+
+def pin(run: Run, alice: User) -> None:
+    sessions.pin_session(run.session, pinned=True)
+
+
 def stop(run: Run, alice: User) -> None:
     stream(run, alice)
     runs.stop_agent(run.session)
@@ -225,7 +234,7 @@ def switch_back(run: Run, alice: User) -> None:
 ACTS: list[Act] = [
     *(send_while_busy, stream, answer_in_full, think, use_tool, use_sub_agent),
     *(ask, ask_before_the_call_has_a_row, ask_late, decide, deny, retry, spend),
-    *(rename, change_settings, close, stop, finish, fail, deliver_queued),
+    *(rename, change_settings, close, resume, pin, stop, finish, fail, deliver_queued),
     *(edit, switch_back, use_tools_in_a_row, use_tools_and_name_them),
     *(ask_within_a_group, decide_within_a_group, talk_between_two_groups),
 ]
@@ -246,7 +255,7 @@ def test_a_snapshot_and_its_frames_equal_a_fresh_snapshot(
         element_id = f"session-{run.session_id}-{part}"
         got, wanted = dom.find(element_id), expected.find(element_id)
         assert got.outline() == wanted.outline()
-    for part in ("waiting", "queue"):
+    for part in ("waiting", "queue", "closed", "menu"):
         element_id = f"session-{run.session_id}-{part}"
         assert dom.find(element_id).outline() == expected.find(element_id).outline()
 
@@ -259,7 +268,7 @@ def test_the_acts_above_cover_every_durable_event(
 
     seen = set(SessionEvent.objects.values_list("type", flat=True))
 
-    assert seen == set(EVENTS) - {StreamDelta.wire}
+    assert seen == {event.wire for event in EVENTS.values() if event.is_durable}
 
 
 def test_every_event_has_a_frame() -> None:

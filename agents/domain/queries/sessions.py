@@ -86,6 +86,7 @@ class SessionPage:
     session: AgentSession
     mode_name: str
     can_operate: bool
+    can_delete: bool
     is_scripted: bool
     run: Run | None
     queue_position: int | None
@@ -142,6 +143,7 @@ class SessionPage:
         run = self.run
         return (
             self.can_operate
+            and self.session.closed_at is None
             and run is not None
             and run.state == RunState.FINISHED
             and run.stop_reason in reasons
@@ -168,6 +170,7 @@ def load_page(session: AgentSession, user: User) -> SessionPage:
         session=session,
         mode_name=_mode_name(session),
         can_operate=can_operate,
+        can_delete=session.owner_id == user.pk,
         is_scripted=is_scripted(session),
         run=run,
         queue_position=queue_position(session.pk),

@@ -135,6 +135,13 @@ class SessionSettingsForm(forms.Form):
         self.initial = {name: getattr(session, name) for name in self.fields}
 
 
+class PinForm(forms.Form):
+    pinned = forms.TypedChoiceField(
+        choices=[("true", "Pin"), ("false", "Unpin")],
+        coerce=lambda value: value == "true",
+    )
+
+
 class RenameForm(forms.Form):
     name = CleanTextField(max_length=200)
 

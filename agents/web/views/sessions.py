@@ -21,14 +21,20 @@ from agents.domain.queries.sessions import (
     resting_sessions,
 )
 from agents.domain.queries.transcript import load_transcript
-from agents.errors import NotAllowedError
+from agents.errors import InvalidInputError, NotAllowedError
 from agents.models import AgentSession
 from agents.models.providers import ProviderKind
 from agents.web.forms.messages import MessageForm
-from agents.web.forms.sessions import NewAgentForm, RenameForm, SessionSettingsForm
+from agents.web.forms.sessions import (
+    NewAgentForm,
+    PinForm,
+    RenameForm,
+    SessionSettingsForm,
+)
 from agents.web.http import (
     HtmxRequest,
     apply_form,
+    came_from,
     htmx_redirect,
     respond,
     wants_fragment,
@@ -152,8 +158,40 @@ def session_settings(request: HtmxRequest, session_id: UUID) -> HttpResponse:
 def session_close(request: HtmxRequest, session_id: UUID) -> HttpResponse:
     session = find_operable(request, session_id)
     sessions.close_session(session, request.user)
-    messages.success(request, f"{session.name} is closed. A new message reopens it.")
+    messages.success(request, f"{session.name} is closed. You can resume it.")
     return htmx_redirect(request, "/")
+
+
+@require_POST
+def session_resume(request: HtmxRequest, session_id: UUID) -> HttpResponse:
+    """To the session, which is where one goes on."""
+    session = find_operable(request, session_id)
+    sessions.resume_session(session, request.user)
+    return htmx_redirect(request, _address(session))
+
+
+@require_POST
+def session_pin(request: HtmxRequest, session_id: UUID) -> HttpResponse:
+    session = find_operable(request, session_id)
+    form = PinForm(request.POST)
+    if not form.is_valid():
+        raise InvalidInputError("Say whether to pin it.", field="pinned")
+    sessions.pin_session(session, pinned=form.cleaned_data["pinned"])
+    return htmx_redirect(request, came_from(request, _address(session)))
+
+
+@require_http_methods(["GET", "POST"])
+def session_delete(request: HtmxRequest, session_id: UUID) -> HttpResponse:
+    """A page that asks, then the deed."""
+    session = find_operable(request, session_id)
+    if session.owner_id != request.user.pk:
+        raise NotAllowedError("Only its owner may delete a session.")
+    if request.method == "POST":
+        sessions.delete_session(session, request.user)
+        messages.success(request, f"{session.name} is deleted.")
+        return htmx_redirect(request, "/")
+    context = {"session": session, "child_count": session.children.count()}
+    return render(request, "agents/sessions/delete.html", context)
 
 
 def find_session(request: HtmxRequest, session_id: UUID) -> AgentSession:
