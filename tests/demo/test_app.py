@@ -7,6 +7,7 @@ import http.client
 import json
 import socket
 import threading
+import time
 from typing import Any
 
 import anthropic
@@ -83,6 +84,17 @@ def test_a_stream_says_the_same_as_a_whole_message(client):
 
     assert whole == "one   two\n\tthree amber-1 birch-2 cedar-3"
     assert stream_text(client, prompt) == whole
+
+
+def test_a_stamp_is_taken_after_the_pause_before_its_word(client):
+    asked_at = time.monotonic_ns()
+
+    words = stream_text(client, "demo: stream 3 words at 10/s stamped").split()
+
+    # At the earliest: the pace only ever gets slower.
+    earliest = [asked_at + number * 100_000_000 for number in range(3)]
+    stamps = [int(word.removeprefix("t")) for word in words]
+    assert [max(pair) for pair in zip(stamps, earliest, strict=True)] == stamps
 
 
 def test_a_huge_text_arrives_whole(client):
