@@ -28,6 +28,7 @@ class Conf:
     connect_timeout_seconds: float = 60
     interrupt_timeout_seconds: float = 2
     stop_deadline_seconds: float = 4
+    control_poll_seconds: float = 3
     stalled_after_seconds: float = 20
     delta_join_seconds: float = 0.05
     delta_save_seconds: float = 1.0

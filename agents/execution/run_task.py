@@ -18,7 +18,7 @@ from agents.errors import LeaseLostError
 from agents.models.runs import StopReason
 from agents.tasks import spawn
 
-from .client import AgentClient
+from .client import AgentClient, ClientFailedError
 from .client_pool import ClientPool
 from .confinement import JailStatus
 from .database import in_database
@@ -60,13 +60,11 @@ class RunTask:
     async def _carry_out(self) -> RunOutcome:
         try:
             ended = await self._follow_turn()
+            return await self._with_resume_point(ended) if ended.success else ended
         except LeaseLostError:
             raise
         except Exception as error:  # noqa: BLE001  top of a run; logged in _failed
             return self._failed(error)
-        if ended.success:
-            return await self._with_resume_point(ended)
-        return ended
 
     async def _follow_turn(self) -> RunOutcome:
         turn = self.turn
@@ -87,7 +85,7 @@ class RunTask:
     async def _take_client(self, prepared: Prepared) -> AgentClient | None:
         """A connected client; None when the turn was stopped before it was there."""
         turn = self.turn
-        taking = spawn(self._pool.take(prepared), name=f"take-{turn.run.pk}")
+        taking = spawn(self._take(prepared), name=f"take-{turn.run.pk}")
         stopping = spawn(turn.stopping.wait(), name=f"stop-start-{turn.run.pk}")
         try:
             await asyncio.wait({taking, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -98,7 +96,17 @@ class RunTask:
                 await asyncio.wait({taking})
         if turn.stopping.is_set():
             return None
-        return taking.result()
+        taken = taking.result()
+        if isinstance(taken, ClientFailedError):
+            raise taken
+        return taken
+
+    async def _take(self, prepared: Prepared) -> AgentClient | ClientFailedError:
+        """The failure as a value: raised in a task it would be logged twice."""
+        try:
+            return await self._pool.take(prepared)
+        except ClientFailedError as error:
+            return error
 
     def _failed(self, error: Exception) -> RunOutcome:
         turn = self.turn

@@ -32,7 +32,6 @@ from .turn import Turn
 logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 2.0
-LISTEN_SECONDS = 5.0
 
 _current: Supervisor | None = None
 
@@ -200,4 +199,4 @@ async def _hear(turn: Turn) -> None:
         while True:
             if await in_database(runs.is_stop_requested, turn.run):
                 turn.stop("person")
-            await inbox.wait(LISTEN_SECONDS)
+            await inbox.wait(conf().control_poll_seconds)

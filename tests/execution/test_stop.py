@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -120,14 +123,28 @@ async def test_in_the_queue_and_twice(
 
 
 async def test_a_lost_ring_of_stop_is_seen_at_the_next_look(
-    engine: Engine, alice: User, settings: object
+    engine: Engine, alice: User, override_conf: Override, settings: Any
 ) -> None:
-    settings.CHANNEL_LAYERS = {  # type: ignore[attr-defined]
+    override_conf(control_poll_seconds=0.2)
+    settings.CHANNEL_LAYERS = {
         "default": {"BACKEND": "tests.execution.deaf_layer.DeafLayer"}
     }
     chat = await Chat.launch(alice, "demo: hold stop-deaf after 3 words")
     await chat.writing("cedar-3")
     await stopped(chat)
+
+
+async def test_a_process_that_answers_nothing_is_ended_all_the_same(
+    engine: Engine, alice: User
+) -> None:
+    chat = await Chat.launch(alice, "demo: hold stop-frozen after 3 words")
+    partial = await chat.writing("cedar-3")
+    for pid in find_marked(chat.session.pk):
+        os.kill(pid, signal.SIGSTOP)
+    await stopped(chat)
+
+    await in_thread(partial.refresh_from_db)
+    assert partial.is_interrupted
 
 
 async def test_what_was_typed_meanwhile_waits_for_a_word(
