@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -29,7 +28,6 @@ from agents.models.sessions import Network
 from agents.models.users import Effort
 from agents.policy.modes import SecurityMode
 from agents.rendering.text import clean_text, preview
-from agents.workspaces.folders import create_workspace
 
 from . import analytics, messages
 from .accounts import preferences_of
@@ -43,6 +41,7 @@ from .lifecycle import pin_session as pin_session
 from .lifecycle import restore_all_sessions as restore_all_sessions
 from .lifecycle import resume_session as resume_session
 from .status import publish_status
+from .workspaces import choose_folder
 
 NAME_CHARACTERS = 60
 _CHOSEN = ("model", "effort", "network", "max_steps", "max_budget_usd_micros")
@@ -62,6 +61,8 @@ class LaunchConfig:
     system_prompt: str = ""
     network: str = Network.NONE
     folder: ListedFolder | None = None
+    worktree: bool = False
+    """Work in a git worktree of the folder instead of in the folder itself."""
     max_steps: int | None = None
     max_budget_usd_micros: int | None = None
     client_message_id: UUID | None = None
@@ -134,7 +135,8 @@ def _new_session(owner: User, task: str, config: LaunchConfig) -> AgentSession:
         max_budget_usd_micros=config.max_budget_usd_micros,
     )
     _check(session, _CHOSEN)
-    _give_folder(session, config.folder or preferences.default_folder)
+    folder = config.folder or preferences.default_folder
+    choose_folder(session, folder, worktree=config.worktree)
     return session
 
 
@@ -172,19 +174,6 @@ def allowed_security_mode(user: User, mode: str) -> str:
             field="security_mode",
         )
     return wanted.value
-
-
-def _give_folder(session: AgentSession, folder: ListedFolder | None) -> None:
-    if folder is None:
-        session.cwd = str(create_workspace(session.owner_id, session.pk))
-        session.owns_cwd = True
-        return
-    if not Path(folder.path).is_dir():
-        raise InvalidInputError(
-            f"The folder {folder.path} does not exist any more.", field="folder"
-        )
-    session.cwd = folder.path
-    session.owns_cwd = False
 
 
 @transaction.atomic

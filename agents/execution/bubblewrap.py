@@ -132,9 +132,10 @@ def _etc_mounts(hosts: Path | None) -> Iterator[str]:
 
 def _session_mounts(spec: JailSpec) -> Iterator[str]:
     yield from ("--bind", str(spec.tmp), str(TMP_IN_JAIL))
-    for path in (spec.workspace, spec.home, *spec.extra_rw):
-        yield from ("--bind", str(path), str(path))
-    for path in spec.extra_ro:
-        yield from ("--ro-bind", str(path), str(path))
+    binds = [(path, "--bind") for path in (spec.workspace, spec.home, *spec.extra_rw)]
+    binds += [(path, "--ro-bind") for path in spec.extra_ro]
+    # What lies within another one comes after it, or it would be covered.
+    for path, option in sorted(binds, key=lambda bind: len(bind[0].parts)):
+        yield from (option, str(path), str(path))
     if spec.gateway_socket is not None:
         yield from ("--bind", str(spec.gateway_socket), str(GATEWAY_SOCKET_IN_JAIL))

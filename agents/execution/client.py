@@ -157,6 +157,8 @@ class AgentClient:
             tmp=tmp,
             gateway_socket=self._gateway.socket_path,
             network=setup.network,
+            extra_rw=setup.mounts.writable,
+            extra_ro=setup.mounts.readable,
             max_processes=conf().jail_max_processes,
             max_memory_bytes=conf().jail_max_memory_bytes,
             environment=environment,

@@ -24,6 +24,7 @@ from claude_agent_sdk.types import (
 from agents.conf import conf
 from agents.domain.permissions import offered_tools
 from agents.models import AgentSession
+from agents.workspaces.worktrees import NO_MOUNTS, JailMounts
 
 from .approval import Gate
 from .hooks import create_sdk_hooks
@@ -47,6 +48,9 @@ class ClientSetup:
     network: bool
     provider_id: UUID | None
     timezone: str
+    folder_inode: int = 0
+    """The jail shows the folder that was there when it was built, not its path."""
+    mounts: JailMounts = NO_MOUNTS
 
 
 @dataclass(frozen=True, slots=True)

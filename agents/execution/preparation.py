@@ -9,6 +9,7 @@ from pathlib import Path
 from claude_agent_sdk import project_key_for_directory
 
 from agents.conf import conf
+from agents.domain import workspaces
 from agents.domain.model_choice import get_session_model, resolve_model_id
 from agents.domain.providers import provider_for
 from agents.domain.transcripts import (
@@ -18,7 +19,7 @@ from agents.domain.transcripts import (
     last_entry_uuid,
     turn_end_before,
 )
-from agents.errors import FolderMissingError, JailUnavailableError
+from agents.errors import JailUnavailableError
 from agents.gateway.lines import Upstream
 from agents.gateway.upstreams import resolve_upstream
 from agents.models import AgentSession, Message, MessageBranch, Preferences, Run
@@ -47,18 +48,18 @@ class Prepared:
 def prepare(run: Run, jail: JailStatus) -> Prepared:
     """Read everything the turn starts with.
 
-    Raises: JailUnavailableError, FolderMissingError.
+    Raises: JailUnavailableError, FolderMissingError, WorkspaceError.
     """
-    session = AgentSession.objects.select_related("owner", "provider").get(
-        pk=run.session_id
-    )
+    session = AgentSession.objects.select_related(
+        "owner", "provider", "worktree_of"
+    ).get(pk=run.session_id)
     preferences, _ = Preferences.objects.get_or_create(user=session.owner)
     session.owner.preferences = preferences
     if conf().require_jail and not jail.jailed:
         raise JailUnavailableError(
             f"This site runs agents in the jail only, and {jail.reason}"
         )
-    folder = _folder(session)
+    folder = workspaces.ensure_folder(session)
     start = _start(run, folder)
     provider = provider_for(session)
     setup = ClientSetup(
@@ -75,6 +76,8 @@ def prepare(run: Run, jail: JailStatus) -> Prepared:
         network=session.network == Network.OPEN,
         provider_id=provider.pk,
         timezone=preferences.timezone or "UTC",
+        folder_inode=folder.stat().st_ino,
+        mounts=workspaces.jail_mounts(session),
     )
     Run.objects.filter(pk=run.pk).update(
         model_requested=setup.model, jailed=jail.jailed
@@ -86,16 +89,6 @@ def prepare(run: Run, jail: JailStatus) -> Prepared:
         content=build_prompt_content(run),
         prompt_id=_name_prompt(run),
     )
-
-
-def _folder(session: AgentSession) -> Path:
-    folder = Path(session.cwd)
-    if not folder.is_dir():
-        raise FolderMissingError(
-            f"The session's folder {folder} does not exist any more. Put it back, or"
-            " start a new session in another folder."
-        )
-    return folder
 
 
 def _start(run: Run, folder: Path) -> Start:

@@ -59,7 +59,7 @@ def _arguments(writable: Sequence[Path], readable: Sequence[Path]) -> Iterator[s
 
 def _binds(writable: Sequence[Path], readable: Sequence[Path]) -> Iterator[str]:
     binds = [(path, "--bind") for path in writable]
-    binds += [(path, "--ro-bind") for path in readable]
+    binds += [(path, "--ro-bind") for path in readable if path not in writable]
     # What lies within another one comes after it, or it would be covered.
     for path, option in sorted(binds, key=lambda bind: len(bind[0].parts)):
         yield from (option, str(path), str(path))

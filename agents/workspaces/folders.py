@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import stat
-import subprocess
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
@@ -22,6 +21,9 @@ from uuid import UUID
 
 from agents.conf import cli_homes_dir, snapshots_dir, workspaces_dir
 from agents.errors import InvalidInputError
+
+from . import worktrees
+from .disk import private_folder, remove_tree
 
 GIT_CONFIG = """\
 [user]
@@ -76,33 +78,16 @@ def session_launcher_folder(session_id: UUID) -> Path:
 def delete_session_files(user_id: UUID, session_id: UUID) -> None:
     """Delete all folders of the session; its processes must be gone.
 
-    Links are removed, not followed. Deleting twice is fine.
+    Links are removed, not followed. Deleting twice is fine. Of a worktree the branch
+    stays in its repository if it has commits that no other branch has.
 
     Raises:
         OSError: something could not be deleted.
     """
+    worktrees.forget(session_id)
     remove_tree(workspace_of(user_id, session_id))
     remove_tree(_cli_folder(session_id))
     remove_tree(snapshots_dir() / session_id.hex)
-
-
-def remove_tree(folder: Path) -> None:
-    """Delete a folder that an agent could write, however it was left.
-
-    `rm` and not `shutil.rmtree`: that one recurses and keeps a descriptor per level,
-    so a few thousand nested folders would make a session undeletable.
-    """
-    if not os.path.lexists(folder):
-        return
-    if folder.is_symlink():
-        folder.unlink()
-        return
-    if not _rm(folder):
-        # Folders without write permission; chmod -R doesn't follow links.
-        _run("chmod", "-R", "u+rwX", "--", str(folder))
-        _rm(folder)
-    if os.path.lexists(folder):
-        raise OSError(f"{folder} could not be deleted")
 
 
 def list_entries(root: Path, relative: str = "", *, limit: int = 1000) -> list[Entry]:
@@ -142,17 +127,6 @@ def _cli_folder(session_id: UUID) -> Path:
     return cli_homes_dir() / session_id.hex
 
 
-def private_folder(folder: Path) -> Path:
-    """Make `folder`; it and its parent are for the server's user only."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if folder.is_symlink():
-        raise OSError(f"{folder} is a link")
-    # A parent made by mkdir has the umask's mode, and an agent may have changed it.
-    for path in (folder, folder.parent):
-        path.chmod(0o700)
-    return folder.resolve()
-
-
 def _entry(item: os.DirEntry[str]) -> Entry | None:
     try:
         found = item.stat(follow_symlinks=False)
@@ -168,12 +142,3 @@ def _kind(mode: int) -> Literal["folder", "file", "link", "other"]:
     if stat.S_ISREG(mode):
         return "file"
     return "link" if stat.S_ISLNK(mode) else "other"
-
-
-def _rm(folder: Path) -> bool:
-    return _run("rm", "-rf", "--", str(folder))
-
-
-def _run(*command: str) -> bool:
-    done = subprocess.run(command, capture_output=True, check=False)  # noqa: S603 - fixed
-    return done.returncode == 0

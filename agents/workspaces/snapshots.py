@@ -22,7 +22,7 @@ from uuid import UUID
 from agents.conf import conf, snapshots_dir
 from agents.errors import WorkspaceError
 
-from .folders import private_folder, remove_tree
+from .disk import private_folder, remove_tree
 from .git import Deadline
 from .store import Store, Taken, locked, names_of
 

@@ -12,6 +12,7 @@ import pytest
 from agents.conf import cli_homes_dir, workspaces_dir
 from agents.errors import InvalidInputError
 from agents.workspaces import folders
+from agents.workspaces.disk import remove_tree
 
 
 def mode_of(path: Path) -> str:
@@ -107,7 +108,7 @@ def test_a_folder_that_became_a_link_is_only_unlinked(tmp_path):
     link = tmp_path / "link"
     link.symlink_to(precious)
 
-    folders.remove_tree(link)
+    remove_tree(link)
 
     assert not link.is_symlink()
     assert (precious / "file").exists()
