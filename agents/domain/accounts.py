@@ -92,8 +92,11 @@ def accept_invite(
     """
     if invite.created_by_id is None and not needs_setup():
         raise NotAllowedError("This site has its owner already.")
-    used = Invite.objects.open().filter(pk=invite.pk).update(accepted_at=timezone.now())
-    if not used:
+    # The update looks at the row's own column only: PostgreSQL checks a joined table
+    # as it was before the other one's commit, and both would win.
+    unused = Invite.objects.filter(pk=invite.pk, accepted_at=None)
+    is_open = Invite.objects.open().filter(pk=invite.pk).exists()
+    if not is_open or not unused.update(accepted_at=timezone.now()):
         raise NotAllowedError("This link has been used already.")
     user = User(username=username, email=email)
     user.set_password(password)

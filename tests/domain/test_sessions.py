@@ -8,6 +8,7 @@ import pytest
 
 from agents.domain import sessions
 from agents.domain.accounts import preferences_of
+from agents.domain.lifecycle import close_session
 from agents.domain.messages import send_message
 from agents.domain.sessions import LaunchConfig, launch_agent
 from agents.errors import InvalidInputError, NotAllowedError
@@ -232,7 +233,7 @@ def test_a_wrong_setting_names_its_field(
 def test_closing_stops_what_waits_and_is_audited(
     session: AgentSession, alice: User
 ) -> None:
-    sessions.close_session(session, alice)
+    close_session(session, alice)
 
     session.refresh_from_db()
     assert session.closed_at is not None
@@ -243,10 +244,10 @@ def test_closing_stops_what_waits_and_is_audited(
 
 
 def test_closing_again_keeps_the_first_time(session: AgentSession, alice: User) -> None:
-    sessions.close_session(session, alice)
+    close_session(session, alice)
     closed_at = session.closed_at
 
-    sessions.close_session(session, alice)
+    close_session(session, alice)
 
     session.refresh_from_db()
     assert session.closed_at == closed_at
@@ -254,7 +255,7 @@ def test_closing_again_keeps_the_first_time(session: AgentSession, alice: User) 
 
 def test_a_turn_that_ends_after_closing_delivers_nothing(run: Run, alice: User) -> None:
     send_message(run.session, author=alice, text="And then?")
-    sessions.close_session(run.session, alice)
+    close_session(run.session, alice)
 
     factories.end_turn(run)
 
