@@ -10,13 +10,15 @@ BIN := $(VENV)/bin
 _ := $(shell [ ! -e $(VENV) ] || $(BIN)/python -c \
 	'import pip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || rm -rf $(VENV))
 
-.PHONY: run dev doctor test lint bench requirements clean
+.PHONY: run dev install doctor test lint bench screenshots requirements clean
 
 run: $(VENV)/base.stamp  ## start OpenSwarm; PORT=8731 and HOST=… choose the address
 	@$(BIN)/python manage.py serve --host $(HOST) --port $(PORT)
 
 dev: $(VENV)/dev.stamp  ## the same for development: restarts when the code changes
 	@OPENSWARM_DEBUG=1 $(BIN)/python manage.py serve --host $(HOST) --port $(PORT) --reload
+
+install: $(VENV)/base.stamp  ## only set up .venv, as for a service
 
 doctor: $(VENV)/base.stamp  ## check everything that agents need
 	@$(BIN)/python manage.py doctor
@@ -36,7 +38,10 @@ lint: $(VENV)/dev.stamp
 bench: $(VENV)/dev.stamp  ## measure streaming, first words and memory; writes docs/performance.md
 	$(BIN)/python -m tests.bench
 
-requirements: $(VENV)/dev.stamp  ## pin the dependencies of pyproject.toml anew
+screenshots: $(VENV)/dev.stamp  ## the pictures of the README, from a real server
+	$(BIN)/python -m tests.screenshots
+
+requirements:  ## pin the dependencies of pyproject.toml anew
 	$(PYTHON) -m venv $(VENV)/tools
 	$(VENV)/tools/bin/python -m pip install -q uv
 	for file in base dev; do \
