@@ -52,7 +52,7 @@ def choose_folder(
     if not worktree:
         session.cwd, session.owns_cwd = folder.path, False
         return
-    if not worktrees.is_repository(Path(folder.path)):
+    if not is_repository(folder):
         raise InvalidInputError(
             f"The folder {folder.path} is not a git repository.", field="folder"
         )
@@ -60,10 +60,9 @@ def choose_folder(
     session.cwd, session.owns_cwd, session.worktree_of = str(path), True, folder
 
 
-def repositories() -> list[ListedFolder]:
-    """The listed folders that a worktree can be made of."""
-    listed = ListedFolder.objects.all()
-    return [each for each in listed if worktrees.is_repository(Path(each.path))]
+def is_repository(folder: ListedFolder) -> bool:
+    """Whether a worktree can be made of it."""
+    return worktrees.is_repository(Path(folder.path))
 
 
 def ensure_folder(session: AgentSession) -> Path:

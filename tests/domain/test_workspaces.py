@@ -101,12 +101,9 @@ def test_a_worktree_of_what_is_no_repository_is_refused_at_launch(alice, listed)
     assert not AgentSession.objects.exists()
 
 
-def test_only_repositories_are_offered_for_worktrees(listed, tmp_path, repository):
-    plain = tmp_path / "plain"
-    plain.mkdir()
-    ListedFolder.objects.create(name="Plain", path=str(plain))
-
-    assert workspaces.repositories() == [repository]
+def test_only_a_repository_can_have_a_worktree(listed, request):
+    assert not workspaces.is_repository(listed)
+    assert workspaces.is_repository(request.getfixturevalue("repository"))
 
 
 def test_a_repository_without_a_commit_fails_the_turn_with_a_sentence(alice, listed):

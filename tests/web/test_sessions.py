@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
 import uuid
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +14,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from agents.domain import notices, sessions
-from agents.models import AgentSession, Provider, Run, Share, User
+from agents.models import AgentSession, ListedFolder, Provider, Run, Share, User
 from agents.models.providers import ProviderKind
 from agents.models.sessions import ShareRight
 from agents.models.users import Role
@@ -148,6 +150,41 @@ def test_an_empty_task_keeps_the_rest(alice: User, sign_in: SignIn) -> None:
     assert "Say what the agent should do." in form.words
     assert "Be brief." in form.find_all("textarea", name="system_prompt")[0].text
     assert not AgentSession.objects.exists()
+
+
+def test_a_listed_repository_is_also_offered_as_a_worktree(
+    alice: User, sign_in: SignIn, tmp_path: Path
+) -> None:
+    plain, repository = tmp_path / "plain", tmp_path / "repository"
+    plain.mkdir()
+    subprocess.run(["git", "init", "-q", repository], check=True)
+    for folder in (plain, repository):
+        ListedFolder.objects.create(name=folder.name, path=str(folder))
+    client = sign_in(alice)
+
+    page = page_of(client.get("/sessions/new/"))
+
+    [select] = page.find_all("select", name="folder")
+    offered = {
+        option.words: option.attributes["value"] for option in select.find_all("option")
+    }
+    assert list(offered) == [
+        "A fresh workspace",
+        "plain",
+        "repository",
+        "repository, as a git worktree",
+    ]
+    form = {"task": "Go", "mode": "agent", "effort": "low", "security_mode": "ask"}
+    made = {}
+    for label, value in offered.items():
+        client.post("/sessions/new/", {**form, "network": "none", "folder": value})
+        session = AgentSession.objects.latest("created_at")
+        made[label] = (session.cwd, session.worktree_of and session.worktree_of.name)
+    assert made["plain"] == (str(plain), None)
+    assert made["repository"] == (str(repository), None)
+    assert made["A fresh workspace"][1] is None
+    assert made["repository, as a git worktree"][1] == "repository"
+    assert str(repository) not in made["repository, as a git worktree"][0]
 
 
 def test_viewers_may_not_start_agents(db: None, sign_in: SignIn) -> None:

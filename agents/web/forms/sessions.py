@@ -8,6 +8,7 @@ from typing import Any
 
 from django import forms
 
+from agents.domain import workspaces
 from agents.domain.accounts import preferences_of
 from agents.domain.sessions import LaunchConfig
 from agents.models import AgentSession, ListedFolder, Mode, Provider, User
@@ -18,6 +19,8 @@ from agents.policy.modes import SecurityMode
 
 from .fields import CleanTextField
 from .people import security_mode_choices
+
+AS_WORKTREE = ":worktree"
 
 
 class NewAgentForm(forms.Form):
@@ -53,11 +56,7 @@ class NewAgentForm(forms.Form):
     effort = forms.ChoiceField(choices=Effort.choices)
     security_mode = forms.ChoiceField(label="Security mode")
     network = forms.ChoiceField(choices=Network.choices)
-    folder = forms.ModelChoiceField(
-        queryset=ListedFolder.objects.none(),
-        required=False,
-        empty_label="A fresh workspace",
-    )
+    folder = forms.ChoiceField(required=False)
     max_steps = forms.IntegerField(
         label="Step limit", required=False, min_value=1, max_value=200
     )
@@ -93,12 +92,11 @@ class NewAgentForm(forms.Form):
     def _offer(self, user: User) -> None:
         _choose(self, "mode", _modes(user))
         _choose(self, "security_mode", security_mode_choices(user.security_ceiling))
-        provider, folder = self.fields["provider"], self.fields["folder"]
+        _choose(self, "folder", _folders())
+        provider = self.fields["provider"]
         assert isinstance(provider, forms.ModelChoiceField)
-        assert isinstance(folder, forms.ModelChoiceField)
         usable = Provider.objects.visible_to(user).filter(is_enabled=True)
         provider.queryset = usable.exclude(kind=ProviderKind.DEMO)
-        folder.queryset = ListedFolder.objects.all()
 
     @property
     def has_folded_errors(self) -> bool:
@@ -108,7 +106,14 @@ class NewAgentForm(forms.Form):
         data = dict(self.cleaned_data)
         budget: Decimal | None = data.pop("budget_usd")
         micros = None if budget is None else int(budget * 1_000_000)
-        return LaunchConfig(**data, max_budget_usd_micros=micros)
+        folder_id, is_worktree, _ = data.pop("folder").partition(AS_WORKTREE)
+        folder = ListedFolder.objects.get(pk=folder_id) if folder_id else None
+        return LaunchConfig(
+            **data,
+            folder=folder,
+            worktree=bool(is_worktree),
+            max_budget_usd_micros=micros,
+        )
 
 
 class SessionSettingsForm(forms.Form):
@@ -148,6 +153,17 @@ class RenameForm(forms.Form):
 
 def _modes(user: User) -> list[tuple[str, str]]:
     return list(Mode.objects.visible_to(user).values_list("slug", "name"))
+
+
+def _folders() -> list[tuple[str, str]]:
+    """A listed repository comes twice: as it is, and as a checkout of one's own."""
+    choices = [("", "A fresh workspace")]
+    for folder in ListedFolder.objects.all():
+        choices.append((str(folder.pk), folder.name))
+        if workspaces.is_repository(folder):
+            label = f"{folder.name}, as a git worktree"
+            choices.append((f"{folder.pk}{AS_WORKTREE}", label))
+    return choices
 
 
 def _choose(form: forms.Form, name: str, choices: list[tuple[str, str]]) -> None:
