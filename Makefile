@@ -29,7 +29,7 @@ test: lint  ## lint, then all tests
 lint: $(VENV)/dev.stamp
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
-	git ls-files 'templates/*.html' | xargs $(BIN)/python $(BIN)/djade --target-version 5.2 --check
+	git ls-files 'templates/*.html' | xargs $(BIN)/djade --target-version 5.2 --check
 	$(BIN)/python $(BIN)/lint-imports
 	$(BIN)/python -m mypy
 	$(BIN)/python manage.py makemigrations --check --dry-run

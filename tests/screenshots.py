@@ -14,7 +14,6 @@ from playwright.sync_api import Page, expect, sync_playwright
 from tests.server import PASSWORD, ROOT, Server
 
 FOLDER = ROOT / "docs" / "images"
-SIZE = {"width": 1440, "height": 900}
 TASK = (
     "think about which flowers feed bees then list the files then write the file"
     " bees.md with the text `# For bees\n\n- sage: May to July\n- lavender: June to"
@@ -32,7 +31,9 @@ def main() -> None:
         browser = playwright.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox"]
         )
-        page = browser.new_page(viewport=SIZE, base_url=server.address)
+        page = browser.new_page(
+            viewport={"width": 1440, "height": 900}, base_url=server.address
+        )
         take_session(page, server)
         browser.close()
 
