@@ -7,9 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from agents.domain import snapshots, workspaces
+from agents.execution.engine import Engine
+from agents.models import ListedFolder, User
 from agents.workspaces import worktrees
 from agents.workspaces.worktrees import Worktree
 
+from .conftest import Chat, in_thread
 from .jail import Session, needs_jail
 
 pytestmark = needs_jail
@@ -118,3 +122,27 @@ def test_another_sessions_worktree_is_read_only(
     assert status == 1
     assert "Read-only" in said
     assert (other.notes / "HEAD").exists()
+
+
+@pytest.mark.cli
+async def test_a_turn_in_a_worktree_commits_for_its_owner(
+    engine: Engine, alice: User, repository: Path
+) -> None:
+    listed = await in_thread(
+        ListedFolder.objects.create, name="Project", path=str(repository)
+    )
+    task = "write the file b.txt with the text b then run git add b.txt"
+    task += " then run git commit -qm by-the-agent"
+    chat = await Chat.launch(alice, task, folder=listed, worktree=True)
+    for _ in range(3):
+        await chat.decide(is_approved=True)
+    run = await chat.finished()
+
+    status = await in_thread(workspaces.worktree_status, chat.session)
+    assert status is not None
+    assert (run.success, run.error_text) == (True, "")
+    assert (status.commits, status.unmerged, status.files_changed) == (1, 1, 0)
+    log = await in_thread(git, repository, "log", "--format=%s", status.branch)
+    assert log == "by-the-agent\nfirst\n"
+    diff = await in_thread(snapshots.diff_of_run, run)
+    assert [(file.path, file.status) for file in diff] == [("b.txt", "added")]
