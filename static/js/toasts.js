@@ -4,7 +4,7 @@
    [data-toast-close]                  closes its toast
    <template id="toast-template">      the markup of a toast made here
    document event "toast" {detail: {level, text}} shows one, and so does the response
-   header HX-Trigger: {"toast": {…}}. One listener turns failed requests into a toast. */
+   header HX-Trigger: {"toast": {…}}. Failed requests become one. */
 (() => {
   "use strict";
 
@@ -44,19 +44,32 @@
     arm(toast);
   }
 
-  /* A short plain text is the server's own sentence; HTML is an error page. */
+  /* The server's own sentence: a short plain text, or the alert of a fragment. */
   function sentence(xhr) {
     const type = xhr.getResponseHeader("Content-Type") || "";
-    const text = (xhr.responseText || "").trim();
-    if (type.startsWith("text/plain") && text && text.length < 300) return text;
-    return SENTENCES[xhr.status] ?? OTHER;
+    let text = type.startsWith("text/plain") ? xhr.responseText : "";
+    if (type.startsWith("text/html")) {
+      const answer = new DOMParser().parseFromString(xhr.responseText, "text/html");
+      text = answer.querySelector("[role='alert']")?.textContent ?? "";
+    }
+    text = text.trim();
+    return text && text.length < 300 ? text : (SENTENCES[xhr.status] ?? OTHER);
   }
 
-  document.addEventListener("htmx:responseError", (event) => {
-    show("error", sentence(event.detail.xhr));
+  function report(xhr) {
+    if (xhr.status === 409) show("warning", sentence(xhr)); // somebody was faster
+    else if (xhr.status >= 400 && xhr.status !== 422) show("error", sentence(xhr));
+  }
+
+  // Not htmx:responseError: a form that a frame replaced while its request was out
+  // stands outside the page, and its events with it.
+  document.addEventListener("htmx:beforeSend", (event) => {
+    const { xhr } = event.detail;
+    xhr.addEventListener("load", () => report(xhr));
+    for (const name of ["error", "timeout"]) {
+      xhr.addEventListener(name, () => show("error", SENTENCES[0]));
+    }
   });
-  document.addEventListener("htmx:sendError", () => show("error", SENTENCES[0]));
-  document.addEventListener("htmx:timeout", () => show("error", SENTENCES[0]));
   document.addEventListener("toast", (event) => {
     show(event.detail?.level || "info", event.detail?.text);
   });
