@@ -89,6 +89,9 @@ class Conf:
 
     # models
     cheap_model: str = "claude-haiku-4-5"
+    # looks for what deleted sessions left on disk
+    cleaning_seconds: float = 300
+
     # A demo model that runs already, as in the tests; empty: each server has its own.
     demo_url: str = ""
     default_model: str = "claude-sonnet-5-5"

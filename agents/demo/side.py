@@ -41,10 +41,10 @@ def _asks_for_title(body: dict[str, Any], prompt: str) -> bool:
     The system prompt of an agent is long and mentions everything; it doesn't count.
     """
     system = plain_text(body.get("system"))
-    if "demo:" in prompt:
-        return False
-    instruction = system if len(system) < 3000 else ""
-    return bool(_TITLE.search(instruction) or re.search(r"\btitle\b", prompt[:300]))
+    instruction, script, _ = prompt.partition("demo:")
+    if re.search(r"\btitle\b", instruction[:300]):
+        return True
+    return not script and len(system) < 3000 and bool(_TITLE.search(system))
 
 
 def _title(prompt: str) -> str:

@@ -60,8 +60,10 @@ _LABEL = re.compile(r"\A(?:title|name)\s*:\s*", re.IGNORECASE)
 
 
 def title_prompt(session_id: UUID) -> str | None:
-    """What to ask for a title; None where a person named the session, or it is gone."""
-    session = AgentSession.objects.filter(pk=session_id, name_is_automatic=True)
+    """What to ask for a title; None where the session has a name, or is a child."""
+    session = AgentSession.objects.filter(
+        pk=session_id, name_is_automatic=True, parent_session=None
+    )
     if not session.exists():
         return None
     first = _first_message_text(session_id)

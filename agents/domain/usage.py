@@ -73,16 +73,18 @@ def record_usage(
     model: str,
     usage: Usage,
     agent_id: str = "",
+    is_side: bool = False,
 ) -> bool:
     """Enter one answered call. Returns: False if it was entered before.
 
-    The run is the session's unfinished one; a late answer counts for the session.
+    The run is the session's unfinished one; a late answer, and one that no turn asked
+    for, counts for the session.
     """
     if not AgentSession.objects.filter(pk=session_id).exists():
         return False
     session = lock_session(session_id)
     price = price_of(model)
-    run = session.runs.unfinished().first()
+    run = None if is_side else session.runs.unfinished().first()
     _, is_new = CostEntry.objects.get_or_create(
         **fitting(CostEntry, message_id=message_id, model=model),
         defaults={

@@ -12,6 +12,7 @@ from agents.tasks import spawn
 from .client import AgentClient
 from .confinement import JailStatus
 from .preparation import Prepared
+from .turn import Turn
 
 
 class ClientPool:
@@ -28,8 +29,11 @@ class ClientPool:
         """How many processes are being started right now."""
         return sum(1 for client in self._clients.values() if client.is_starting)
 
-    async def take(self, prepared: Prepared) -> AgentClient:
+    async def take(self, prepared: Prepared, turn: Turn) -> AgentClient:
         """The session's warm client if it still fits, else a newly started one.
+
+        A resumed CLI may call a tool before it is even connected, so its gate knows
+        the turn before.
 
         Raises: ClientFailedError; then nothing is left running.
         """
@@ -48,6 +52,7 @@ class ClientPool:
                 prepared.upstream,
                 jailed=self._jail.jailed,
             )
+            client.gate.begin_turn(turn)
             self._clients[session_id] = client
             try:
                 await client.connect(prepared.start)
@@ -60,6 +65,7 @@ class ClientPool:
         return (
             client.is_alive
             and prepared.start.resume_at is None
+            and prepared.content is not None
             and client.setup == prepared.setup
             and client.line.upstream == prepared.upstream
         )
@@ -103,6 +109,10 @@ class ClientPool:
         session_id = client.setup.session_id
         is_current = self._clients.get(session_id) is client
         return is_current and session_id not in self._busy
+
+    def is_busy(self, session_id: UUID) -> bool:
+        """Whether a turn has the session's client, or waits for it."""
+        return session_id in self._busy
 
     async def close_session(self, session_id: UUID) -> None:
         """End the session's idle process, if it has one (it is deleted, say)."""

@@ -21,6 +21,7 @@ from agents.domain import blocks
 from agents.models.messages import ToolOutcome
 from agents.policy.modes import Effect
 
+from . import metadata
 from .approval import Call, Gate
 from .database import in_database
 from .turn import Turn
@@ -89,7 +90,7 @@ def create_sdk_hooks(gate: Gate) -> tuple[CanUseTool, Hook, Hook]:
 async def _review(
     gate: Gate, turn: Turn, data: Any, tool_use_id: str | None
 ) -> HookOutput:
-    """Deny by policy, else ask.
+    """Deny by policy, else wait for a person while that is hot, then ask or put aside.
 
     Never "allow": then can_use_tool would not be called, and edited input and a
     person's words travel through it alone.
@@ -99,8 +100,10 @@ async def _review(
     _note_config_dir(gate, data)
     await _record_call(turn, call)
     verdict = await gate.review(turn, call)
-    effect = "deny" if verdict.effect == Effect.DENY else "ask"
-    return _decision(effect, verdict.reason)
+    if verdict.effect == Effect.DENY:
+        return _decision("deny", verdict.reason)
+    is_put_aside = await gate.hold(turn, call, verdict)
+    return _decision("defer" if is_put_aside else "ask", verdict.reason)
 
 
 def _call(data: Any, tool_use_id: str | None) -> Call:
@@ -130,6 +133,7 @@ async def _record_call(turn: Turn, call: Call) -> None:
         tool_name=call.tool_name,
         tool_input=call.tool_input,
     )
+    metadata.tool_was_used(turn.session_id)
 
 
 async def _record_outcome(turn: Turn, call: Call, data: Any) -> None:
@@ -142,6 +146,7 @@ async def _record_outcome(turn: Turn, call: Call, data: Any) -> None:
         text="" if outcome == ToolOutcome.OK else str(data.get("error") or ""),
         elapsed_ms=_milliseconds(data.get("duration_ms")),
     )
+    metadata.tool_was_used(turn.session_id)
 
 
 def _outcome(data: Any) -> ToolOutcome:

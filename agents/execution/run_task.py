@@ -18,6 +18,7 @@ from agents.errors import LeaseLostError
 from agents.models.runs import StopReason
 from agents.tasks import spawn
 
+from . import metadata
 from .client import AgentClient, ClientFailedError
 from .client_pool import ClientPool
 from .confinement import JailStatus
@@ -45,6 +46,7 @@ class RunTask:
     async def run(self) -> None:
         """See the run to its end; a lost lease ends it without a further word."""
         ended: RunOutcome | None = None
+        metadata.turn_began(self.turn.session_id)
         try:
             ended = await self._carry_out()
         except LeaseLostError:
@@ -56,6 +58,7 @@ class RunTask:
             await self._pool.put_back(self.turn.session_id, keep=keep)
         if ended is not None:
             await self._settle(ended)
+            metadata.turn_ended(self.turn.session_id)
 
     async def _carry_out(self) -> RunOutcome:
         try:

@@ -97,6 +97,7 @@ class Books:
                 model=meter.model,
                 usage=meter.usage(),
                 agent_id=agent_id,
+                is_side=line.is_side,
             )
         )
 

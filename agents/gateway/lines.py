@@ -68,6 +68,8 @@ class Line:
     session_id: UUID
     upstream: Upstream
     on_trouble: Callable[[Trouble], None] | None = None
+    is_side: bool = False
+    """Whether its calls stand beside the turns, as those for titles do."""
     token: str = field(
         default_factory=lambda: secrets.token_urlsafe(32), init=False, repr=False
     )

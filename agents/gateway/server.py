@@ -96,12 +96,15 @@ class Gateway:
         session_id: UUID,
         upstream: Upstream,
         on_trouble: Callable[[Trouble], None] | None = None,
+        *,
+        is_side: bool = False,
     ) -> Line:
         """Give a CLI process the right to call `upstream`, until `close_line`.
 
+        Calls of a side line cost the session, but none of its turns.
         `on_trouble` is called in the loop, between two events; it must not block.
         """
-        return self._lines.open(Line(session_id, upstream, on_trouble))
+        return self._lines.open(Line(session_id, upstream, on_trouble, is_side))
 
     def close_line(self, line: Line) -> None:
         """End the token and cancel the line's calls; a second call does nothing."""
