@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from agents.conf import conf
@@ -237,6 +238,16 @@ def consume(approval_id: UUID) -> bool:
     )
 
 
+def find_grant(
+    run: Run, tool_name: str, tool_input: dict[str, Any]
+) -> ApprovalRequest | None:
+    """The grant that `take_grant` would use; it stays unused."""
+    wanted = hash_input(tool_name, tool_input)
+    return next(
+        (each for each in _grants(run, tool_name) if wanted in _hashes(each)), None
+    )
+
+
 def take_grant(
     run: Run, tool_name: str, tool_input: dict[str, Any]
 ) -> ApprovalRequest | None:
@@ -248,19 +259,28 @@ def take_grant(
     is alive.
     """
     wanted = hash_input(tool_name, tool_input)
-    granted = run.approvals.filter(
+    for approval in _grants(run, tool_name):
+        if wanted in _hashes(approval) and consume(approval.pk):
+            return approval
+    return None
+
+
+def _grants(run: Run, tool_name: str) -> QuerySet[ApprovalRequest]:
+    return run.approvals.filter(
         tool_name=tool_name,
         status=ApprovalStatus.APPROVED,
         consumed_at=None,
         created_at__lt=run.started_at,
     )
-    for approval in granted:
-        hashes = {approval.input_sha256}
-        if approval.updated_input is not None:
-            hashes.add(hash_input(tool_name, approval.updated_input))
-        if wanted in hashes and consume(approval.pk):
-            return approval
-    return None
+
+
+def _hashes(approval: ApprovalRequest) -> set[str]:
+    """Of the input that was asked about, and of what a person put in its place."""
+    inputs = (approval.tool_input, approval.updated_input)
+    return {
+        approval.input_sha256,
+        *(hash_input(approval.tool_name, each) for each in inputs if each is not None),
+    }
 
 
 def undelivered_decisions(run: Run) -> list[ApprovalRequest]:

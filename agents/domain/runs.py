@@ -222,10 +222,11 @@ def _pause_queue(session_id: UUID) -> None:
 
 
 @transaction.atomic
-def park_run(run: Run, *, steps: int = 0) -> bool:
+def park_run(run: Run, *, steps: int = 0, deferred_tool_use_id: str = "") -> bool:
     """Let the run wait without a process for what people decide about its calls.
 
     A decision that came in and was not heard counts: then it goes on at once.
+    `deferred_tool_use_id` names the call that the CLI itself takes up again.
 
     Returns: False when there is nothing to wait for, or a person asked the run to
         stop (then the caller finishes it).
@@ -234,17 +235,18 @@ def park_run(run: Run, *, steps: int = 0) -> bool:
     lock_session(run.session_id)
     if not _held(run).exists():
         raise LeaseLostError("Another worker took over this run.")
-    return _park_if_waiting(run, steps)
+    return _park_if_waiting(run, steps, deferred_tool_use_id)
 
 
-def _park_if_waiting(run: Run, steps: int) -> bool:
+def _park_if_waiting(run: Run, steps: int, deferred_tool_use_id: str = "") -> bool:
     pending = list(run.approvals.pending().values_list("tool_use_id", flat=True))
     if is_stop_requested(run) or not (pending or run.approvals.unheard().exists()):
         return False
-    blocks.close_open_blocks(run, keep=pending)
+    blocks.close_open_blocks(run, keep=[*pending, deferred_tool_use_id])
     Run.objects.filter(pk=run.pk).update(
         state=RunState.PARKED,
         steps=steps,
+        deferred_tool_use_id=deferred_tool_use_id,
         fencing=F("fencing") + 1,  # whoever held it writes no more
         lease_owner="",
         lease_expires_at=None,

@@ -25,7 +25,7 @@ from django.utils import timezone
 
 from agents.conf import conf
 from agents.domain import approvals, blocks, permissions
-from agents.events.bus import approval_group, listen
+from agents.events.bus import Inbox, approval_group, listen
 from agents.models import AgentSession, ApprovalRequest, Run
 from agents.models.approvals import ApprovalKind, ApprovalStatus
 from agents.models.messages import ToolOutcome
@@ -106,23 +106,57 @@ class Gate:
         if verdict.effect == Effect.DENY:
             await self._record_denial(turn, call, verdict.reason)
             return PermissionResultDeny(message=verdict.reason)
-        if verdict.effect == Effect.ALLOW:
-            if verdict.rule_id:
-                await in_database(permissions.count_hit, verdict.rule_id)
-            return PermissionResultAllow()
-        granted = await in_database(
-            approvals.take_grant, turn.run, call.tool_name, call.tool_input
-        )
-        if granted is not None:
-            await self._close_first_try(turn, granted)
-            return await self._deliver(turn, call, granted)
-        approval = await in_database(_open, turn.run, call, verdict)
+        # A call that was asked about keeps its answer, whatever policy says by now.
+        approval = await in_database(_find, turn.run, call)
+        if approval is None:
+            if verdict.effect == Effect.ALLOW:
+                if verdict.rule_id:
+                    await in_database(permissions.count_hit, verdict.rule_id)
+                return PermissionResultAllow()
+            granted = await in_database(
+                approvals.take_grant, turn.run, call.tool_name, call.tool_input
+            )
+            if granted is not None:
+                await self._close_first_try(turn, granted)
+                return await self._deliver(turn, call, granted)
+            approval = await in_database(_open, turn.run, call, verdict)
+        return await self._answer_request(turn, call, approval)
+
+    async def _answer_request(
+        self, turn: Turn, call: Call, approval: ApprovalRequest
+    ) -> PermissionResult:
         if not approvals.is_about(approval, call.tool_name, call.tool_input):
             return PermissionResultDeny(message=OTHER_CALL)
         decided = await self._wait(turn, approval)
+        if decided.status == ApprovalStatus.PENDING:
+            # Nobody came in time, and the CLI can't keep this call: the turn ends
+            # here, and the call is made again once somebody decided.
+            turn.stop("parking")
+            return PermissionResultDeny(message=NOT_WAITED_FOR, interrupt=True)
         if not await in_database(approvals.consume, decided.pk):
             return PermissionResultDeny(message=USED_ALREADY)
         return await self._deliver(turn, call, decided)
+
+    async def hold(self, turn: Turn, call: Call, verdict: Verdict) -> bool:
+        """Wait for a person from within the hook, which alone can put a call aside.
+
+        Returns: whether to put it aside: nobody came while the wait was hot, and the
+            CLI can take the call up again in another process.
+        """
+        if verdict.effect != Effect.ASK or call.agent_id:
+            return False
+        if await in_database(
+            approvals.find_grant, turn.run, call.tool_name, call.tool_input
+        ):
+            return False
+        approval = await in_database(_open, turn.run, call, verdict)
+        waited = await self._wait(turn, approval)
+        if waited.status != ApprovalStatus.PENDING:
+            return False
+        if not await turn.board.becomes_alone(call.tool_use_id):
+            return False
+        turn.deferred_tool_use_id = call.tool_use_id
+        return True
 
     async def _verdict(
         self, turn: Turn, call: Call, tool_input: dict[str, Any]
@@ -148,7 +182,7 @@ class Gate:
     async def _wait(self, turn: Turn, approval: ApprovalRequest) -> ApprovalRequest:
         turn.start_waiting()
         try:
-            return await wait_for_decision(approval)
+            return await wait_for_decision(approval, cooling=turn.cooling)
         except asyncio.CancelledError:
             turn.settled.add(approval.tool_use_id)
             if not turn.stopping.is_set():
@@ -209,6 +243,12 @@ class Gate:
         )
 
 
+def _find(run: Run, call: Call) -> ApprovalRequest | None:
+    return ApprovalRequest.objects.filter(
+        session_id=run.session_id, tool_use_id=call.tool_use_id
+    ).first()
+
+
 def _open(run: Run, call: Call, verdict: Verdict) -> ApprovalRequest:
     return approvals.open_approval(
         run,
@@ -228,23 +268,52 @@ def _after_plan(approval: ApprovalRequest) -> list[PermissionUpdate] | None:
     return [PermissionUpdate(type="setMode", mode="default", destination="session")]
 
 
-async def wait_for_decision(approval: ApprovalRequest) -> ApprovalRequest:
+async def wait_for_decision(
+    approval: ApprovalRequest, *, cooling: asyncio.Event | None = None
+) -> ApprovalRequest:
     """Wait until the request is no longer pending; its `on_timeout` may end it.
 
     Woken by the approval's group; should that doorbell get lost, by the next look.
+
+    Args:
+        cooling: given by who can park the call: then the wait also ends, with the
+            request still pending, when the event is set or the hot window is over.
     """
     async with listen(approval_group(approval.pk)) as inbox:
         while True:
             current = await in_database(_reload, approval.pk)
             if current.status != ApprovalStatus.PENDING:
                 return current
-            await inbox.wait(_patience_seconds(current))
+            if cooling is not None and (cooling.is_set() or _is_cold(current)):
+                return current
+            await _rest(inbox, _patience_seconds(current), cooling)
+
+
+async def _rest(inbox: Inbox, seconds: float, cooling: asyncio.Event | None) -> None:
+    """Until the doorbell rings, the time is up, or the wait is to end."""
+    if cooling is None:
+        await inbox.wait(seconds)
+        return
+    waits = [
+        spawn(inbox.wait(seconds), name="approval-bell"),
+        spawn(cooling.wait(), name="approval-cooling"),
+    ]
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()
+        await asyncio.wait(waits)
+
+
+def _is_cold(approval: ApprovalRequest) -> bool:
+    return approval.hot_until is not None and approval.hot_until <= timezone.now()
 
 
 def _patience_seconds(approval: ApprovalRequest) -> float:
     """Up to the next look: at the end of the hot window at the latest."""
     poll = conf().approval_poll_seconds
-    if approval.hot_until is None or approval.session.on_timeout != OnTimeout.DENY:
+    if approval.hot_until is None:
         return poll
     left = (approval.hot_until - timezone.now()).total_seconds()
     return min(poll, max(left, 0.0))
@@ -260,8 +329,7 @@ def _reload(approval_id: UUID) -> ApprovalRequest:
     approval = ApprovalRequest.objects.select_related("session").get(pk=approval_id)
     if approval.status != ApprovalStatus.PENDING or approval.hot_until is None:
         return approval
-    is_cold = approval.hot_until <= timezone.now()
-    if is_cold and approval.session.on_timeout == OnTimeout.DENY:
+    if _is_cold(approval) and approval.session.on_timeout == OnTimeout.DENY:
         approvals.deny_on_timeout(approval)
         approval.refresh_from_db()
     return approval

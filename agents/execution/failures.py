@@ -143,6 +143,8 @@ def outcome_of_result(turn: Turn, result: ResultMessage) -> RunOutcome:
     """
     if turn.is_denied_and_stopped:
         return outcome(turn, StopReason.DENIED)
+    if result.terminal_reason == "tool_deferred":
+        return outcome(turn, StopReason.PARKED)
     if turn.stopping.is_set() or result.terminal_reason in _STOPPED_REASONS:
         return outcome_of_stop(turn)
     if result.subtype == "error_max_budget_usd":

@@ -31,9 +31,12 @@ logger = logging.getLogger(__name__)
 
 
 async def run_agent_loop(
-    turn: Turn, client: AgentClient, content: PromptContent, prompt_id: UUID
+    turn: Turn, client: AgentClient, content: PromptContent | None, prompt_id: UUID
 ) -> RunOutcome:
     """Run one turn on a connected client, to its end or until it is asked to stop.
+
+    Without `content` nothing is said: the CLI goes on by itself with a call that was
+    put aside.
 
     The client is usable afterwards only when the outcome is a success.
 
@@ -43,7 +46,8 @@ async def run_agent_loop(
     client.gate.begin_turn(turn)
     try:
         async with _companions(turn, client, translator):
-            await client.query(content, prompt_id)
+            if content is not None:
+                await client.query(content, prompt_id)
             result = await _follow(turn, client, translator)
             if result is None:
                 result = await _interrupt(client, translator)

@@ -40,7 +40,8 @@ class Prepared:
     setup: ClientSetup
     start: Start
     upstream: Upstream
-    content: PromptContent
+    content: PromptContent | None
+    """None: there is nothing to say, the CLI takes up the call that was put aside."""
     prompt_id: uuid.UUID
     """The prompt's id in the transcript; on its message, for a retry to find."""
 
@@ -86,7 +87,7 @@ def prepare(run: Run, jail: JailStatus) -> Prepared:
         setup=setup,
         start=start,
         upstream=resolve_upstream(session),
-        content=build_prompt_content(run),
+        content=None if run.deferred_tool_use_id else build_prompt_content(run),
         prompt_id=_name_prompt(run),
     )
 

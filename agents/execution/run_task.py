@@ -107,7 +107,7 @@ class RunTask:
     async def _take(self, prepared: Prepared) -> AgentClient | ClientFailedError:
         """The failure as a value: raised in a task it would be logged twice."""
         try:
-            return await self._pool.take(prepared)
+            return await self._pool.take(prepared, self.turn)
         except ClientFailedError as error:
             return error
 
@@ -129,13 +129,27 @@ class RunTask:
         turn = self.turn
         try:
             await after_turn(turn)
-            if turn.stop_cause == "shutdown" and await in_database(
-                runs.park_run, turn.run, steps=ended.steps
+            if self._may_wait(ended) and await in_database(
+                runs.park_run,
+                turn.run,
+                steps=ended.steps,
+                deferred_tool_use_id=turn.deferred_tool_use_id
+                if ended.stop_reason == StopReason.PARKED
+                else "",
             ):
                 return
+            if (
+                ended.stop_reason == StopReason.PARKED
+            ):  # somebody pressed Stop meanwhile
+                ended = replace(ended, stop_reason=StopReason.CANCELLED)
             await in_database(self._finish, ended)
         except LeaseLostError:
             logger.warning("run %s was taken over", turn.run.pk)
+
+    def _may_wait(self, ended: RunOutcome) -> bool:
+        """Whether the turn ended only because nobody came to decide in time."""
+        is_cut_short = self.turn.stop_cause in ("shutdown", "parking")
+        return is_cut_short or ended.stop_reason == StopReason.PARKED
 
     @transaction.atomic
     def _finish(self, ended: RunOutcome) -> None:

@@ -82,7 +82,7 @@ class Supervisor:
         self._bell.set()
         self._eviction_bell.set()
         for turn in self._turns.values():
-            turn.stop("shutdown")
+            turn.cool_down()
         # Never cancelled: a claim in its middle would leave a run that nobody has.
         await asyncio.wait(self._helpers)
         await self._end_runs()

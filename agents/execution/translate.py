@@ -71,6 +71,8 @@ class Translator:
                 self._append(event["index"], event["delta"])
             case "content_block_stop":
                 await self._stop_block(event["index"])
+            case "message_stop":
+                self.turn.board.message_ended(self._message_id)
 
     async def _start_block(self, index: int, block: dict[str, Any]) -> None:
         kind = block.get("type")
@@ -81,6 +83,7 @@ class Translator:
             key = (self._message_id, ROLES[kind].value)
             self._streamed.setdefault(key, []).append(row.pk)
         elif kind == "tool_use":
+            self.turn.board.call_began(self._message_id, block["id"])
             row = await in_database(
                 blocks.start_tool_call,
                 self.turn.run,
@@ -219,6 +222,7 @@ class Translator:
                 await self._result(message, block)
 
     async def _result(self, message: UserMessage, block: ToolResultBlock) -> None:
+        self.turn.board.call_answered(block.tool_use_id)
         if block.tool_use_id in self.turn.settled:
             return
         text, images = _split_result(block.content)

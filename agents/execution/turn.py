@@ -14,6 +14,8 @@ from uuid import UUID
 from agents.gateway.lines import Trouble
 from agents.models import Run
 
+from .parking import CallBoard
+
 
 @dataclass(slots=True)
 class Turn:
@@ -32,6 +34,11 @@ class Turn:
     settled: set[str] = field(default_factory=set)
     """Calls (tool_use ids) that were refused here, or whose wait was broken off; the
     CLI's own words for that are not shown."""
+    board: CallBoard = field(default_factory=CallBoard)
+    cooling: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when nobody is waited for any longer: what can be put aside is."""
+    deferred_tool_use_id: str = ""
+    """The call that was put aside, for another process to take up."""
     model_actual: str = ""
     last_error: str = ""
     retry_notice_id: UUID | None = None
@@ -46,6 +53,12 @@ class Turn:
 
     def stop_waiting(self) -> None:
         self.waiting -= 1
+
+    def cool_down(self) -> None:
+        """End the waits for people; without any, end the turn."""
+        self.cooling.set()
+        if not self.waiting:
+            self.stop("shutdown")
 
     def stop(self, cause: str) -> None:
         """Ask the turn to end; the first cause stays."""

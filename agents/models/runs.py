@@ -85,6 +85,8 @@ class Run(PublicIdModel):
         max_length=17, choices=StopReason.choices, blank=True, default=""
     )
     success = models.BooleanField(null=True, blank=True)
+    deferred_tool_use_id = models.CharField(max_length=200, blank=True, default="")
+    """The call that was put aside when the run was parked; the CLI takes it up."""
     stop_requested_at = models.DateTimeField(null=True, blank=True)
     lease_owner = models.CharField(max_length=100, blank=True, default="")
     lease_expires_at = models.DateTimeField(null=True, blank=True)
