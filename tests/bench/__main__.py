@@ -19,7 +19,7 @@ from typing import Any
 
 from tests.server import ROOT
 
-from . import children, first_token, gateway, report, streaming
+from . import children, first_token, gateway, report, search, streaming
 from .plan import QUICK, Plan
 
 DOCUMENT = ROOT / "docs" / "performance.md"
@@ -52,6 +52,7 @@ async def _measure(plan: Plan, folder: Path) -> dict[str, Any]:
             "first_token": first_token.measure,
             "streaming": streaming.measure,
             "gateway": gateway.measure,
+            "search": search.measure,
         }
         for name, measure in parts.items():
             _say(f"measuring: {name.replace('_', ' ')} ...")

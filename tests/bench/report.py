@@ -31,6 +31,8 @@ def tables(measured: dict[str, Any]) -> str:
         ("Memory of the server", _memory(measured["streaming"]["memories"])),
         ("The gateway alone", _gateway(measured["gateway"])),
     ]
+    if "search" in measured:  # older files have none
+        parts.append(("Search in the history", search_table(measured["search"])))
     return "\n\n".join(f"### {title}\n\n{table}" for title, table in parts)
 
 
@@ -125,6 +127,23 @@ def _first_token(found: dict[str, Any]) -> str:
 
 def _range(values: Sequence[float]) -> str:
     return f"{median(values):.0f} ({min(values):.0f} to {max(values):.0f})"
+
+
+def search_table(found: dict[str, Any]) -> str:
+    """p50 / p95 in ms of one page of results, by what was asked for."""
+    names = list(found)
+    rows = [
+        [kind, *(_search_cell(found[name]["kinds"][kind]) for name in names)]
+        for kind in found[names[0]]["kinds"]
+    ]
+    filled = [str(found[name]["seed_seconds"]) for name in names]
+    rows.append(["filling it, s", *filled])
+    return markdown_table(["query", *names], rows)
+
+
+def _search_cell(distribution: dict[str, Any]) -> str:
+    values = at_percents(distribution)
+    return f"{values[50]:.0f} / {values[95]:.0f}"
 
 
 def _memory(weighed: Sequence[dict[str, int]]) -> str:

@@ -86,13 +86,13 @@ async def connected(folder: Path, demo_url: str) -> AsyncIterator[Agent]:
 
 
 async def measure_streams(
-    demo_url: str, folder: Path, levels: list[int], words: int
+    demo_url: str, folder: Path, levels: list[int], words_of: list[int]
 ) -> list[dict[str, Any]]:
     """Each level keeps the clients of the one before and adds its own."""
     found = []
     async with AsyncExitStack() as stack:
         agents: list[Agent] = []
-        for level in levels:
+        for level, words in zip(levels, words_of, strict=True):
             agents += await _connect(stack, demo_url, folder, len(agents), level)
             meter = CpuMeter(os.getpid()).start()
             prompt = stream_prompt(words, DELTAS_PER_SECOND)
@@ -145,7 +145,7 @@ def main() -> None:
     parser.add_argument("demo_url")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--levels", type=int, nargs="*")
-    parser.add_argument("--words", type=int, default=0)
+    parser.add_argument("--words", type=int, nargs="*")
     parser.add_argument("--rounds", type=int, default=0)
     asked = parser.parse_args()
     django.setup()

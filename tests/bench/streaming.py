@@ -32,8 +32,8 @@ async def measure(plan: Plan, folder: Path, demo_url: str) -> dict[str, Any]:
         "sdk_alone",
         folder / "sdk",
         *(demo_url, str(folder / "sdk-streams")),
-        *("--words", str(plan.stream_words)),
         *("--levels", *map(str, plan.levels)),
+        *("--words", *(str(plan.stream_words(level)) for level in plan.levels)),
     )
     return {"product": product, "sdk_alone": alone, "memories": memories}
 
@@ -69,13 +69,14 @@ async def _grow(
 
 
 async def _stream(site: Site, watched: Watched, plan: Plan) -> dict[str, Any]:
-    prompt = stream_prompt(plan.stream_words, DELTAS_PER_SECOND)
+    words = plan.stream_words(len(watched))
+    prompt = stream_prompt(words, DELTAS_PER_SECOND)
     meter = CpuMeter(site.pid).start()
     for viewer in watched.values():
         viewer.forget()
     await asyncio.gather(*(site.send(session_id, prompt) for session_id in watched))
     for viewer in watched.values():
-        await viewer.until_words(plan.stream_words)
+        await viewer.until_words(words)
     own, clis = meter.percent()
     await site.until_idle()
     streams = [viewer.sightings.seen for viewer in watched.values()]
