@@ -156,7 +156,7 @@ async def test_sigterm_parks_and_the_next_server_goes_on(
 
 
 async def gone(chat: Chat) -> None:
-    await until(lambda: not find_marked(chat.session.pk), seconds=10)
+    await until(lambda: not find_marked(chat.session.pk))
 
 
 async def assert_costs_counted_once(chat: Chat, demo: DemoServer) -> None:
