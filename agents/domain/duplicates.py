@@ -172,6 +172,9 @@ def _give_folder(
             dirs_exist_ok=True,
             ignore=_only_files,
         )
+    if session.worktree_of_id is not None:
+        # It points to the worktree of the other session; the copy is plain files.
+        (folder / ".git").unlink(missing_ok=True)
 
 
 def _only_files(folder: str, names: list[str]) -> set[str]:
