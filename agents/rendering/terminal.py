@@ -2,12 +2,14 @@
 
 Colours (SGR) become `ansi-*` classes; carriage returns, backspaces and line erasing
 take effect, as progress bars need. All other escapes (links, titles, cursor moves,
-clipboard) are dropped: none may reach the page. Concealed text is shown.
+clipboard) are dropped: none may reach the page. Concealed text is shown. In a text of
+more than a million characters all of them are dropped: playing them takes seconds.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -33,6 +35,7 @@ _BASIC_RGB = (
     (127, 127, 127), (255, 0, 0), (0, 255, 0), (255, 255, 0),
     (92, 92, 255), (255, 0, 255), (0, 255, 255), (255, 255, 255),
 )  # fmt: skip
+_MAX_PLAYED_CHARACTERS = 1_000_000
 _CUBE_STEPS = (0, 95, 135, 175, 215, 255)
 
 
@@ -67,14 +70,28 @@ _Cell = tuple[str, _Style]
 def render_terminal(text: str) -> SafeString:
     """The text as a terminal would leave it, in `ansi-*` spans; newlines kept."""
     text = clean_text(text).replace("\r\n", "\n")
+    if len(text) > _MAX_PLAYED_CHARACTERS:
+        text = _CONTROL.sub("", text)
     if _CONTROL.search(text) is None:
         return reveal_invisible(text)
+    return format_html_join("\n", "{}", ((part,) for part in _parts(text)))
+
+
+def _parts(text: str) -> Iterator[SafeString]:
+    """Each line that has a style; those between them together, as most are plain."""
     style = _PLAIN
-    lines: list[SafeString] = []
+    plain: list[str] = []
     for line in text.split("\n"):
+        if style == _PLAIN and _CONTROL.search(line) is None:
+            plain.append(line)
+            continue
+        if plain:
+            yield reveal_invisible("\n".join(plain))
+            plain = []
         html, style = _render_line(line, style)
-        lines.append(html)
-    return format_html_join("\n", "{}", ((line,) for line in lines))
+        yield html
+    if plain:
+        yield reveal_invisible("\n".join(plain))
 
 
 def _render_line(line: str, style: _Style) -> tuple[SafeString, _Style]:

@@ -70,3 +70,22 @@ def test_big_output_is_rendered(text):
 
     assert len(html) < 20 * len(text)
     assert html.count("\n") == text.count("\n")
+
+
+def test_plain_lines_around_styled_ones_stay_as_they_are():
+    html = render_terminal("a\n\nb<\n\x1b[31mred\nstill\x1b[0m\nc\u200b\n\nd\n")
+
+    assert html.split("\n")[:3] == ["a", "", "b&lt;"]
+    assert html.split("\n")[3:5] == [
+        '<span class="ansi-fg-1">red</span>',
+        '<span class="ansi-fg-1">still</span>',
+    ]
+    assert html.endswith("</span>\n\nd\n")
+
+
+def test_a_huge_text_loses_its_colours_and_no_letter():
+    line = "\x1b[31mred\x1b[0m & \x1b]0;title\x07plain\n"
+
+    html = render_terminal(line * 50_000)
+
+    assert html == "red &amp; plain\n" * 50_000
