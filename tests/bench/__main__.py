@@ -1,7 +1,8 @@
 """`python -m tests.bench`: measure, print the tables, and publish them.
 
 Published are `docs/performance/<date>-<cores>c.json`, with what was measured, and the
-tables in `docs/performance.md`. `--quick` takes a glance and publishes nothing.
+tables in `docs/performance.md`. `--quick` takes a glance, `--only` measures some parts;
+both publish nothing.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -25,22 +27,34 @@ from .plan import QUICK, Plan
 DOCUMENT = ROOT / "docs" / "performance.md"
 RAW_FOLDER = ROOT / "docs" / "performance"
 
+Measure = Callable[[Plan, Path, str], Awaitable[Any]]
+PARTS: dict[str, Measure] = {
+    "first_token": first_token.measure,
+    "streaming": streaming.measure,
+    "gateway": gateway.measure,
+    "search": search.measure,
+}
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a glance, unpublished")
-    quick = parser.parse_args().quick
+    parser.add_argument(
+        "--only", nargs="+", choices=PARTS, help="these parts, unpublished"
+    )
+    asked = parser.parse_args()
+    plan, names = QUICK if asked.quick else Plan(), asked.only or list(PARTS)
     folder = Path(tempfile.mkdtemp(prefix="os-bench-"))
     try:
-        measured = asyncio.run(_measure(QUICK if quick else Plan(), folder))
+        measured = asyncio.run(_measure(plan, names, folder))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     _print(report.tables(measured))
-    if not quick:
+    if not asked.quick and not asked.only:
         _publish(measured)
 
 
-async def _measure(plan: Plan, folder: Path) -> dict[str, Any]:
+async def _measure(plan: Plan, names: list[str], folder: Path) -> dict[str, Any]:
     started = time.monotonic()
     found: dict[str, Any] = {
         "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -48,15 +62,9 @@ async def _measure(plan: Plan, folder: Path) -> dict[str, Any]:
         "plan": plan.as_json(),
     }
     with children.child("demo_alone", folder / "demo") as demo:
-        parts = {
-            "first_token": first_token.measure,
-            "streaming": streaming.measure,
-            "gateway": gateway.measure,
-            "search": search.measure,
-        }
-        for name, measure in parts.items():
+        for name in names:
             _say(f"measuring: {name.replace('_', ' ')} ...")
-            found[name] = await measure(plan, folder, demo["url"])
+            found[name] = await PARTS[name](plan, folder, demo["url"])
     found["took_seconds"] = round(time.monotonic() - started)
     return found
 

@@ -5,7 +5,7 @@ Works on the plain data that is published, so an old file can be shown again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from .samples import Samples, percentile
@@ -23,16 +23,21 @@ Row = Sequence[str]
 
 
 def tables(measured: dict[str, Any]) -> str:
-    """Everything, as Markdown tables with their headings."""
-    parts = [
-        ("Against the aims", _aims(measured)),
-        ("From the model to the page", _streaming(measured["streaming"])),
-        ("First word after Send", _first_token(measured["first_token"])),
-        ("Memory of the server", _memory(measured["streaming"]["memories"])),
-        ("The gateway alone", _gateway(measured["gateway"])),
+    """Whatever was measured, as Markdown tables with their headings."""
+    makers: list[tuple[str, str, Callable[[Any], str]]] = [
+        ("streaming", "From the model to the page", _streaming),
+        ("first_token", "First word after Send", _first_token),
+        ("streaming", "Memory of the server", lambda found: _memory(found["memories"])),
+        ("gateway", "The gateway alone", _gateway),
+        ("search", "Search in the history", search_table),
     ]
-    if "search" in measured:  # older files have none
-        parts.append(("Search in the history", search_table(measured["search"])))
+    parts = [
+        (title, table(measured[name]))
+        for name, title, table in makers
+        if name in measured
+    ]
+    if aims := _aims(measured):
+        parts.insert(0, ("Against the aims", aims))
     return "\n\n".join(f"### {title}\n\n{table}" for title, table in parts)
 
 
@@ -188,14 +193,17 @@ def _fine(values: dict[int, float]) -> str:
 
 
 def _aims(measured: dict[str, Any]) -> str:
-    return markdown_table(
-        ["aim", "wanted", "measured", ""],
-        [*_latency_aims(measured["streaming"]), *_other_aims(measured)],
-    )
+    """What was not measured is left out; empty where nothing of it was."""
+    rows: list[Row] = []
+    if "streaming" in measured:
+        rows += _latency_aims(measured["streaming"])
+        rows.append(_memory_aim(measured["streaming"]["memories"]))
+    if "first_token" in measured:
+        rows.append(_cold_aim(measured["first_token"]))
+    return markdown_table(["aim", "wanted", "measured", ""], rows) if rows else ""
 
 
 def _latency_aims(found: dict[str, Any]) -> list[Row]:
-    """The levels that were measured may lack the one that the aim is about."""
     rows: list[Row] = []
     for product, alone in zip(found["product"], found["sdk_alone"], strict=True):
         if product["sessions"] != AIM_SESSIONS:
@@ -208,15 +216,14 @@ def _latency_aims(found: dict[str, Any]) -> list[Row]:
     return rows
 
 
-def _other_aims(measured: dict[str, Any]) -> list[Row]:
-    first = measured["first_token"]
-    cold = median(first["product"]["cold_ms"]) / median(first["sdk_alone"]["cold_ms"])
-    weighed = measured["streaming"]["memories"]
+def _memory_aim(weighed: Sequence[dict[str, int]]) -> Row:
     grown = session_mb(weighed[0], weighed[-1]) or 0.0
-    return [
-        _verdict("first word, cold", AIM_COLD_RATIO, cold, "x the SDK alone"),
-        _verdict("memory per live session", AIM_SESSION_MB, grown, "MB"),
-    ]
+    return _verdict("memory per live session", AIM_SESSION_MB, grown, "MB")
+
+
+def _cold_aim(found: dict[str, Any]) -> Row:
+    cold = median(found["product"]["cold_ms"]) / median(found["sdk_alone"]["cold_ms"])
+    return _verdict("first word, cold", AIM_COLD_RATIO, cold, "x the SDK alone")
 
 
 def _verdict(
