@@ -102,7 +102,7 @@ def database(url: str, data_dir: Path) -> dict[str, Any]:
                 "timeout": 20,
                 "init_command": (
                     "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
-                    "PRAGMA foreign_keys=ON;"
+                    "PRAGMA foreign_keys=ON; PRAGMA secure_delete=ON;"
                 ),
             },
         }

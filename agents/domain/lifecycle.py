@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
@@ -178,6 +178,16 @@ def forget_conversations(session_id: UUID, conversations: list[str]) -> None:
     TranscriptEntry.objects.filter(
         Q(sdk_session_id__in=conversations) | Q(project_key__endswith=str(session_id))
     ).exclude(sdk_session_id__in=needed).delete()
+
+
+def forget_pages() -> None:
+    """Have SQLite give up the journal pages that still hold what was deleted.
+
+    While somebody reads, it keeps what they need; then the next checkpoint does it.
+    """
+    if connection.vendor == "sqlite":
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def deleted_among(session_ids: set[UUID]) -> dict[UUID, list[str]]:

@@ -109,7 +109,8 @@ def clean_title(answer: str) -> str:
 
 
 def _words(answer: str, limit: int) -> str:
-    lines = (line.strip(_QUOTES) for line in clean_text(answer).splitlines())
+    plain = clean_text(answer).replace("**", "")
+    lines = (line.strip(_QUOTES) for line in plain.splitlines())
     line = _LABEL.sub("", next(filter(None, lines), ""))
     return " ".join(line.strip(_QUOTES).split()[:limit]).strip(_QUOTES)
 

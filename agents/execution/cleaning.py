@@ -14,7 +14,12 @@ from pathlib import Path
 from uuid import UUID
 
 from agents.conf import cli_homes_dir, conf, snapshots_dir, workspaces_dir
-from agents.domain.lifecycle import deleted_among, forget_conversations, without_row
+from agents.domain.lifecycle import (
+    deleted_among,
+    forget_conversations,
+    forget_pages,
+    without_row,
+)
 from agents.events.bus import engine_group, listen
 from agents.tasks import spawn
 from agents.workspaces.folders import delete_session_files
@@ -76,6 +81,8 @@ class Cleaner:
             await self._remove(session_id, found[session_id], conversations)
             for session_id, conversations in gone.items()
         ]
+        if gone:
+            await in_database(forget_pages)
         return all(results)
 
     async def _remove(
