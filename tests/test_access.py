@@ -75,7 +75,7 @@ TARGETS: dict[str, Callable[[Estate], UUID]] = {
     "message_requeue": lambda estate: estate.queued.pk,
     "message_edit": lambda estate: estate.message.pk,
     "message_regenerate": lambda estate: estate.answer.pk,
-    "branch_switch": lambda estate: estate.session.active_branch_id,
+    "branch_switch": lambda estate: estate.other_branch.pk,
     "branch_compare": lambda estate: estate.other_branch.pk,
     "queue_resume": lambda estate: estate.session.pk,
     "approval_decide": lambda estate: estate.approval.pk,

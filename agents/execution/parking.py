@@ -12,7 +12,6 @@ import asyncio
 from dataclasses import dataclass, field
 
 ENDING_SECONDS = 1.0
-LOOK_SECONDS = 0.02
 
 
 @dataclass(slots=True)
@@ -22,23 +21,29 @@ class CallBoard:
     _message_of: dict[str, str] = field(default_factory=dict)
     _ended_messages: set[str] = field(default_factory=set)
     _answered: set[str] = field(default_factory=set)
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def call_began(self, message_id: str, tool_use_id: str) -> None:
         self._message_of[tool_use_id] = message_id
 
     def message_ended(self, message_id: str) -> None:
         self._ended_messages.add(message_id)
+        self._changed.set()
 
     def call_answered(self, tool_use_id: str) -> None:
         self._answered.add(tool_use_id)
+        self._changed.set()
 
     async def becomes_alone(self, tool_use_id: str) -> bool:
         """As `is_alone`; a message that is just ending is given a moment to end."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + ENDING_SECONDS
-        while not self.is_alone(tool_use_id) and loop.time() < deadline:
-            await asyncio.sleep(LOOK_SECONDS)
-        return self.is_alone(tool_use_id)
+        try:
+            async with asyncio.timeout(ENDING_SECONDS):
+                while not self.is_alone(tool_use_id):
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError:
+            return False
+        return True
 
     def is_alone(self, tool_use_id: str) -> bool:
         """Whether the call is the only open one of a message that has ended."""

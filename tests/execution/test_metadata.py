@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -159,7 +160,7 @@ async def test_a_group_falls_back_to_its_tools_own_name(
     assert (meta.name, meta.svg, meta.is_refined) == ("Bash", "", False)
 
 
-def make_idle(alice: User, **config: object) -> AgentSession:
+def make_idle(alice: User, **config: Any) -> AgentSession:
     """A session whose run no supervisor will claim."""
     session = factories.make_session(alice, **config)
     Run.objects.filter(session=session).update(state=RunState.FINISHED)

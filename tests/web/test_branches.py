@@ -37,6 +37,7 @@ def test_an_edit_makes_a_branch_and_shows_the_session(
     assert message.text in form.content.decode()
     assert answer.status_code == 302
     session = AgentSession.objects.get(pk=run.session_id)
+    assert session.active_branch is not None
     assert session.active_branch.parent_branch_id == run.branch_id
     texts = session.active_branch.messages.values_list("text", flat=True)
     assert list(texts) == ["Count to four"]
@@ -100,6 +101,7 @@ def test_an_answer_can_be_had_anew(client: Client, alice: User, run: Run) -> Non
     client.post(reverse("message_regenerate", args=[answer.pk]))
 
     session = AgentSession.objects.get(pk=run.session_id)
+    assert session.active_branch is not None
     again = session.active_branch.messages.get()
     assert again.text == run.trigger_message.text
     assert again.branch_id != run.branch_id

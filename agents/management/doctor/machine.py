@@ -81,6 +81,6 @@ def check_jail() -> Finding:
         return failed("Jail", f"it is required, but {jail.reason}")
     return warning(
         "Jail",
-        f"{jail.reason.rstrip('.')}. Agents are not jailed: a command that somebody approves runs"
-        " with the server's rights.",
+        f"{jail.reason.rstrip('.')}. Agents are not jailed: a command that somebody"
+        " approves runs with the server's rights.",
     )
