@@ -10,7 +10,17 @@ from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
-from django.db.models import Case, Exists, F, JSONField, OuterRef, QuerySet, When
+from django.db.models import (
+    Case,
+    Count,
+    Exists,
+    F,
+    JSONField,
+    OuterRef,
+    QuerySet,
+    When,
+    Window,
+)
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
@@ -112,9 +122,7 @@ def get_history(
         found = found.filter(matcher.sessions())
     elif not filters.kind:
         found = found.filter(parent_session=None)
-    total = found.count()
-    page = found.only(*_COLUMNS).order_by("-updated_at", "-pk")
-    sessions = list(page[offset : offset + limit])
+    sessions, total = _page_of(found, limit, offset)
     return HistoryPage(
         sessions=_entries(sessions, matcher),
         total=total,
@@ -169,6 +177,19 @@ def _filtered(user: User, filters: HistoryFilters) -> QuerySet[AgentSession]:
             | Exists(answered.filter(contains("model_actual", filters.model)))
         )
     return found
+
+
+def _page_of(
+    found: QuerySet[AgentSession], limit: int, offset: int
+) -> tuple[list[AgentSession], int]:
+    """One page and the count of all, for which the index is asked only once."""
+    newest_first = found.order_by("-updated_at", "-pk")
+    rows = newest_first.values_list("pk", Window(Count("*")))[offset : offset + limit]
+    totals = dict(rows)
+    if not totals:
+        return [], found.count() if offset else 0
+    sessions = AgentSession.objects.only(*_COLUMNS).in_bulk(list(totals))
+    return [sessions[pk] for pk in totals if pk in sessions], max(totals.values())
 
 
 def _entries(

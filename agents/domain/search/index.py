@@ -22,7 +22,10 @@ def backend_of(database: BaseDatabaseWrapper) -> ModuleType:
 
 
 def ensure_index(using: str = DEFAULT_DB_ALIAS, **_: Any) -> None:
-    """Handler of `post_migrate`; costs one query when all is well."""
+    """Handler of `post_migrate`; costs one query when all is well.
+
+    A PostgreSQL without `pg_trgm` has it made anew each time, which does no harm.
+    """
     database = connections[using]
     backend = backend_of(database)
     if backend.is_installed(database):

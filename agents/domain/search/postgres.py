@@ -1,8 +1,13 @@
-"""The index on PostgreSQL: trigrams (`pg_trgm`) of the texts, in two partial indexes.
+"""The index on PostgreSQL: a table of lower-case texts with an index of trigrams.
 
-They are over expressions, so the rows themselves are all there is to keep current, and
-a text that is being streamed is in neither. `pg_trgm` comes with the server and may be
-made by the database's owner; without it the same queries work, only slowly.
+Triggers keep it: a row for each finished, visible message, and one for each session's
+name (place 0). Lower case, because comparing in it is what makes common words fast:
+ILIKE would fold each text again. What is a letter's lower case is the database's own
+locale to say.
+
+The triggers name no column, else Django could no longer change a column's type. The
+module `pg_trgm` comes with the server and may be made by the database's owner; without
+it the same queries work, only slowly.
 """
 
 from __future__ import annotations
@@ -12,70 +17,126 @@ from uuid import UUID
 
 from django.db import DatabaseError, connection, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import BooleanField, F, Q, Window
+from django.db.models import Q
 from django.db.models.expressions import RawSQL
-from django.db.models.functions import RowNumber
-
-from agents.models import Message
 
 from .documents import MAX_TOOL_CHARACTERS
 
-_VERSION = 1  # grows when what is indexed changes; the indexes are then made anew
-_FUNCTION = "agents_search_input"
-_VISIBLE = "NOT is_streaming AND NOT hidden"
-_TEXT = (
-    f"(CASE WHEN role = 'tool_result' THEN left(text, {MAX_TOOL_CHARACTERS})"
-    " ELSE text END)"
-)
-_IS_TEXT = f"{_VISIBLE} AND role <> 'tool_call'"
-_INPUT = f"{_FUNCTION}(tool_name, content)"
-_IS_INPUT = f"{_VISIBLE} AND role = 'tool_call'"
-_INDEXES = {
-    f"agents_search_v{_VERSION}_text": (_TEXT, _IS_TEXT),
-    f"agents_search_v{_VERSION}_input": (_INPUT, _IS_INPUT),
+_VERSION = 1  # grows when what is indexed changes; the index is then made anew
+_TRIGRAMS = f"agents_search_v{_VERSION}_trigrams"
+_TRIGGERS = {
+    f"agents_search_v{_VERSION}_message": "agents_message",
+    f"agents_search_v{_VERSION}_session": "agents_agentsession",
 }
-# See `documents.searched_text`. Its output is part of the index: on a change of it the
-# version grows.
-_CREATE_FUNCTION = f"""
-CREATE OR REPLACE FUNCTION {_FUNCTION}(tool_name text, content jsonb) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-  SELECT tool_name || E'\\n' || coalesce(
-    (SELECT string_agg(left(leaf #>> '{{}}', {MAX_TOOL_CHARACTERS}), E'\\n')
-     FROM jsonb_path_query(content, 'strict $.input.**', '{{}}', true) leaf
-     WHERE jsonb_typeof(leaf) = 'string'), '')
-$$"""
+_CREATE = f"""
+CREATE TABLE agents_search (
+  id uuid PRIMARY KEY, session_id uuid NOT NULL, seq bigint NOT NULL, text text NOT NULL
+);
+CREATE INDEX agents_search_place ON agents_search (session_id, seq);
+
+-- See `documents.searched_text`.
+CREATE FUNCTION agents_search_text(role text, text text, tool text, content jsonb)
+RETURNS text LANGUAGE sql IMMUTABLE AS $$
+  SELECT lower(CASE role
+    WHEN 'tool_call' THEN tool || E'\\n' || coalesce(
+      (SELECT string_agg(left(leaf #>> '{{}}', {MAX_TOOL_CHARACTERS}), E'\\n')
+       FROM jsonb_path_query(content, 'strict $.input.**', '{{}}', true) leaf
+       WHERE jsonb_typeof(leaf) = 'string'), '')
+    WHEN 'tool_result' THEN left(text, {MAX_TOOL_CHARACTERS})
+    ELSE text END)
+$$;
+
+CREATE FUNCTION agents_search_message() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF TG_OP = 'TRUNCATE' THEN
+    DELETE FROM agents_search;
+    RETURN NULL;
+  END IF;
+  IF TG_OP = 'UPDATE' THEN
+    -- A text that grows each second while it streams costs nothing here.
+    IF OLD.is_streaming AND NEW.is_streaming THEN RETURN NULL; END IF;
+    IF (OLD.session_id, OLD.seq, OLD.role, OLD.text, OLD.content, OLD.tool_name,
+        OLD.is_streaming, OLD.hidden)
+      IS NOT DISTINCT FROM (NEW.session_id, NEW.seq, NEW.role, NEW.text, NEW.content,
+        NEW.tool_name, NEW.is_streaming, NEW.hidden) THEN RETURN NULL; END IF;
+  END IF;
+  IF TG_OP = 'DELETE' OR NEW.is_streaming OR NEW.hidden THEN
+    DELETE FROM agents_search WHERE id = OLD.id;
+    RETURN NULL;
+  END IF;
+  INSERT INTO agents_search (id, session_id, seq, text) VALUES (NEW.id, NEW.session_id,
+    NEW.seq, agents_search_text(NEW.role, NEW.text, NEW.tool_name, NEW.content))
+  ON CONFLICT (id) DO UPDATE SET
+    session_id = EXCLUDED.session_id, seq = EXCLUDED.seq, text = EXCLUDED.text;
+  RETURN NULL;
+END $$;
+
+CREATE FUNCTION agents_search_session() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF TG_OP = 'DELETE' THEN
+    DELETE FROM agents_search WHERE id = OLD.id;
+    RETURN NULL;
+  END IF;
+  IF TG_OP = 'UPDATE' THEN
+    IF OLD.name = NEW.name THEN RETURN NULL; END IF;
+  END IF;
+  INSERT INTO agents_search (id, session_id, seq, text)
+    VALUES (NEW.id, NEW.id, 0, lower(NEW.name))
+  ON CONFLICT (id) DO UPDATE SET text = EXCLUDED.text;
+  RETURN NULL;
+END $$;
+"""
+_FILL = """
+INSERT INTO agents_search (id, session_id, seq, text)
+  SELECT id, id, 0, lower(name) FROM agents_agentsession
+  UNION ALL
+  SELECT id, session_id, seq, agents_search_text(role, text, tool_name, content)
+  FROM agents_message WHERE NOT is_streaming AND NOT hidden
+"""
 
 
 def is_installed(database: BaseDatabaseWrapper) -> bool:
-    return set(_INDEXES) <= _index_names(database)
+    return {_TRIGRAMS, *_TRIGGERS} <= _names(database)
 
 
 def install(database: BaseDatabaseWrapper) -> None:
-    """Make what is missing. Without `pg_trgm` that is the function alone."""
+    """Make the index anew, with everything that is there."""
     uninstall(database)
     with database.cursor() as cursor:
-        cursor.execute(_CREATE_FUNCTION)
-        if not _has_trigrams(database):
-            return
-        for name, (expression, condition) in _INDEXES.items():
+        cursor.execute(_CREATE)
+        for name, table in _TRIGGERS.items():
+            function = f"agents_search_{name.rpartition('_')[2]}()"
             cursor.execute(
-                f"CREATE INDEX {name} ON agents_message"
-                f" USING gin ({expression} gin_trgm_ops) WHERE {condition}"
+                f"CREATE TRIGGER {name} AFTER INSERT OR UPDATE OR DELETE ON {table}"
+                f" FOR EACH ROW EXECUTE FUNCTION {function}"
+            )
+        cursor.execute(
+            "CREATE TRIGGER agents_search_emptied AFTER TRUNCATE ON agents_message"
+            " EXECUTE FUNCTION agents_search_message()"
+        )
+        cursor.execute(_FILL)
+        if _has_trigrams(database):
+            cursor.execute(
+                f"CREATE INDEX {_TRIGRAMS} ON agents_search USING gin"
+                " (text gin_trgm_ops)"
             )
 
 
 def uninstall(database: BaseDatabaseWrapper) -> None:
     with database.cursor() as cursor:
-        for name in _index_names(database):
-            cursor.execute(f"DROP INDEX {name}")
-        cursor.execute(f"DROP FUNCTION IF EXISTS {_FUNCTION}(text, jsonb)")
+        cursor.execute("DROP TABLE IF EXISTS agents_search")
+        for signature in ("message()", "session()", "text(text, text, text, jsonb)"):
+            # The triggers go with their functions, whatever version they are of.
+            cursor.execute(f"DROP FUNCTION IF EXISTS agents_search_{signature} CASCADE")
 
 
-def _index_names(database: BaseDatabaseWrapper) -> set[str]:
+def _names(database: BaseDatabaseWrapper) -> set[str]:
     with database.cursor() as cursor:
         cursor.execute(
             "SELECT indexname FROM pg_indexes WHERE schemaname = current_schema()"
-            " AND indexname LIKE 'agents\\_search\\_%'"
+            " AND tablename = 'agents_search' UNION SELECT tgname FROM pg_trigger"
+            " WHERE tgrelid = to_regclass('agents_message')"
+            " OR tgrelid = to_regclass('agents_agentsession')"
         )
         return {name for (name,) in cursor.fetchall()}
 
@@ -95,34 +156,19 @@ def _pattern(query: str) -> str:
 
 def sessions_with(query: str) -> Q:
     """The sessions in which the text occurs, by name or by message."""
-    pattern = _pattern(query)
-    # One list, since an OR over three conditions would rule out the indexes.
     found = RawSQL(
-        f"SELECT session_id FROM agents_message WHERE {_IS_TEXT} AND {_TEXT} ILIKE %s"
-        f" UNION SELECT session_id FROM agents_message"
-        f" WHERE {_IS_INPUT} AND {_INPUT} ILIKE %s"
-        " UNION SELECT id FROM agents_agentsession WHERE name ILIKE %s",
-        [pattern, pattern, pattern],
+        "SELECT session_id FROM agents_search WHERE text LIKE lower(%s)",
+        [_pattern(query)],
     )
     return Q(pk__in=found)
 
 
 def newest_hits(query: str, session_ids: Iterable[UUID], count: int) -> Q:
     """The newest `count` messages of each session that match, as a filter."""
-    pattern = _pattern(query)
-    matches = RawSQL(
-        f"{_VISIBLE} AND CASE role WHEN 'tool_call' THEN {_INPUT} ILIKE %s"
-        f" ELSE {_TEXT} ILIKE %s END",
-        [pattern, pattern],
-        output_field=BooleanField(),
+    found = RawSQL(
+        "SELECT hit.id FROM unnest(%s::uuid[]) AS chosen (id), LATERAL ("
+        "  SELECT id FROM agents_search WHERE session_id = chosen.id AND seq > 0"
+        "  AND text LIKE lower(%s) ORDER BY seq DESC LIMIT %s) hit",
+        [list(session_ids), _pattern(query), count],
     )
-    ranked = (
-        Message.objects.filter(matches, session_id__in=list(session_ids))
-        .annotate(
-            place=Window(
-                RowNumber(), partition_by="session_id", order_by=F("seq").desc()
-            )
-        )
-        .filter(place__lte=count)
-    )
-    return Q(pk__in=list(ranked.order_by().values_list("pk", flat=True)))
+    return Q(pk__in=found)

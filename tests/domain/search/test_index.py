@@ -155,14 +155,13 @@ def test_the_database_searches_the_same_text_as_python(run):
     expression = (
         sqlite._document("agents_message")
         if connection.vendor == "sqlite"
-        else f"CASE role WHEN 'tool_call' THEN {postgres._INPUT}"
-        f" ELSE {postgres._TEXT} END"
+        else "agents_search_text(role, text, tool_name, content)"
     )
     stored = dict(sql(f"SELECT seq, {expression} FROM agents_message"))  # noqa: S608
 
     for row in Message.objects.all():
         text = searched_text(row.role, row.text, row.content, row.tool_name)
-        assert _lines(stored[row.seq]) == _lines(text)
+        assert _lines(stored[row.seq]) in (_lines(text), _lines(text.lower()))
 
 
 def _lines(text: str) -> list[str]:
@@ -200,7 +199,8 @@ def test_the_plan_on_sqlite_reads_the_index_alone(run, alice):
 
 
 @only_postgres
-def test_the_plan_on_postgres_uses_both_indexes(alice):
+@pytest.mark.django_db(transaction=True)
+def test_the_plan_on_postgres_uses_the_index(alice):
     session = factories.make_session(alice)
     assert session.active_branch_id is not None
     Message.objects.bulk_create(
@@ -214,10 +214,10 @@ def test_the_plan_on_postgres_uses_both_indexes(alice):
         )
         for at in range(10, 4010)
     )
-    sql("ANALYZE agents_message")
-    sql("SET LOCAL enable_seqscan = off")  # what 4,000 rows don't make worth it
+    sql("VACUUM ANALYZE agents_search")
     matcher = Matcher("amber vole", alice)
 
     plan = explained(AgentSession.objects.visible_to(alice).filter(matcher.sessions()))
 
-    assert all(name in plan for name in postgres._INDEXES)
+    assert postgres._TRIGRAMS in plan
+    assert "agents_message" not in plan
