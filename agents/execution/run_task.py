@@ -72,8 +72,7 @@ class RunTask:
     async def _follow_turn(self) -> RunOutcome:
         turn = self.turn
         prepared = await in_database(prepare, turn.run, self._jail)
-        await before_turn(turn)
-        client = await self._take_client(prepared)
+        client = await self._start(prepared)
         if client is None:
             return outcome_of_stop(turn)
         await in_database(runs.mark_running, turn.run)
@@ -84,6 +83,21 @@ class RunTask:
             )
         finally:
             client.line.on_trouble = None
+
+    async def _start(self, prepared: Prepared) -> AgentClient | None:
+        """Record the files while the CLI starts: it does nothing before the prompt.
+
+        A call that was put aside needs no prompt, so there the files come first.
+        """
+        turn = self.turn
+        if prepared.content is None:
+            await before_turn(turn)
+            return await self._take_client(prepared)
+        files = spawn(before_turn(turn), name=f"files-{turn.run.pk}")
+        try:
+            return await self._take_client(prepared)
+        finally:
+            await asyncio.wait({files})
 
     async def _take_client(self, prepared: Prepared) -> AgentClient | None:
         """A connected client; None when the turn was stopped before it was there."""
