@@ -32,7 +32,7 @@ from .findings import Finding, failed, ok
 from .selftest import FOLDER_PREFIX, SUBJECT
 
 T = TypeVar("T")
-PATIENCE_SECONDS = 40
+PATIENCE_SECONDS = 60
 LOOK_SECONDS = 0.1
 WORDS = "The doctor says no."
 

@@ -21,7 +21,7 @@ from agents.conf import data_dir
 from .findings import Finding, failed
 
 SUBJECT = "Self-test"
-SELFTEST_SECONDS = 150
+SELFTEST_SECONDS = 240
 OPTION = "--self-test"
 FOLDER_PREFIX = "doctor-"
 # The site's own, which the self-test must not come near.
