@@ -134,6 +134,8 @@ def apply_frame(page: Node, frame: str) -> list[str]:
             missing.append(target_id)
         elif style == "beforeend":
             page.find(target_id).children.extend(root.children)
+        elif style == "innerHTML":
+            page.find(target_id).children[:] = root.children
         else:
             target = page.find(target_id)
             siblings = page.parent_of(target).children

@@ -34,6 +34,7 @@ QUICK = {
     "OPENSWARM_APPROVAL_POLL_SECONDS": "0.5",
     "OPENSWARM_HEARTBEAT_SECONDS": "1",
     "OPENSWARM_WARM_CLIENTS": "2",
+    "OPENSWARM_GENERATE_TITLES": "off",  # tests count what the demo model is asked
 }
 
 
@@ -77,8 +78,7 @@ def make_server(
             tmp_path_factory.mktemp("e2e"),
             *arguments,
             OPENSWARM_DEMO_URL=demo.url,
-            **QUICK,
-            **environment,
+            **{**QUICK, **environment},
         )
         started.append(server)
         return server.start()

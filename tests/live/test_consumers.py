@@ -11,7 +11,7 @@ import pytest
 from django.contrib.auth.models import AnonymousUser
 from django.test import Client
 
-from agents.domain import blocks, messages, sessions
+from agents.domain import blocks, messages, metadata, sessions
 from agents.domain.approvals import Decision, decide_approval
 from agents.events import bus
 from agents.events.vocabulary import StreamDelta
@@ -21,7 +21,7 @@ from agents.models.messages import MessageRole
 from agents.models.sessions import ShareRight
 from agents.tasks import spawn
 from tests import factories
-from tests.dom import Node
+from tests.dom import Node, parse
 
 from .conftest import Browser, OpenPage, in_thread
 
@@ -363,3 +363,70 @@ async def test_a_queued_message_stands_above_the_composer_until_it_is_delivered(
     await in_thread(factories.end_turn, run)
     await page.until(lambda dom: "Then stop" in dom.find(items).text)
     await page.until(lambda dom: "Then stop" not in dom.find(queue).text)
+
+
+@pytest.mark.parametrize("hears", [True, False])
+async def test_a_deleted_session_says_so_in_another_tab(
+    session: AgentSession,
+    alice: User,
+    open_page: OpenPage,
+    override_conf: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    hears: bool,
+) -> None:
+    override_conf(watch_poll_seconds=0.05)
+    page = await open_page(path_of(session), alice)
+    page.dom = parse(
+        f'<main id="main">{page.dom.find(part(session, "items")).outline()}</main>'
+        f'<div id="{part(session, "header")}"></div>'
+    )
+    if not hears:
+        monkeypatch.setattr(bus, "ring", lambda group, message: None)
+
+    await in_thread(sessions.delete_session, session, alice)
+
+    assert await page.closed_with() == 4410
+    assert "This session was deleted" in page.dom.find("main").words
+    assert "Count to three" not in page.dom.text
+
+
+async def test_the_list_and_the_rail_lose_a_deleted_session(
+    session: AgentSession, alice: User, open_page: OpenPage
+) -> None:
+    page = await open_page("/ws/home/?view=list", alice)
+    assert page.dom.has(f"session-{session.pk}-row")
+
+    await in_thread(sessions.delete_session, session, alice)
+
+    await page.until(lambda dom: not dom.has(f"session-{session.pk}-row"))
+    await page.until(
+        lambda dom: "Count to three" not in dom.find("rail-sessions").words
+    )
+
+
+async def test_a_title_arrives_everywhere(
+    session: AgentSession, alice: User, open_page: OpenPage
+) -> None:
+    here = await open_page(path_of(session), alice)
+    there = await open_page("/ws/home/?view=list", alice)
+
+    await in_thread(metadata.apply_title, session.pk, "Counting up")
+
+    await here.until(lambda dom: "Counting up" in dom.find(part(session, "title")).text)
+    row = f"session-{session.pk}-row"
+    await there.until(lambda dom: "Counting up" in dom.find(row).words)
+
+
+async def test_resuming_opens_the_composer_in_another_tab(
+    session: AgentSession, alice: User, open_page: OpenPage
+) -> None:
+    page = await open_page(path_of(session), alice)
+    closed = part(session, "closed")
+
+    await in_thread(sessions.close_session, session, alice)
+    await page.until(lambda dom: "Resume" in dom.find(closed).words)
+    assert page.dom.find(part(session, "status")).words == "Closed"
+
+    await in_thread(sessions.resume_session, session, alice)
+    await page.until(lambda dom: dom.find(closed).words == "")
+    assert page.dom.find(part(session, "status")).words == "Stopped"

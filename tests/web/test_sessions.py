@@ -326,6 +326,8 @@ def test_the_page_takes_the_same_queries_however_long_it_is(
 ) -> None:
     client = sign_in(alice)
     factories.ask_approval(run, "toolu_0")
+    for name in ("toolu_a", "toolu_b"):
+        factories.call_tool(run, name)  # three in a row: a group
     client.get(address(run.session))
     one = count_queries(client, address(run.session))
     for number in range(1, count):
@@ -461,12 +463,105 @@ def test_a_closed_session_says_so_and_stays_reachable(
     assert "Closed" in row.words
     page = page_of(client.get(address(session)))
     assert page.find(f"session-{session.pk}-status").words == "Closed"
+    closed = page.find(f"session-{session.pk}-closed")
+    assert "Resume" in closed.words
+    assert [form.attributes["action"] for form in closed.find_all("form")] == [
+        address(session, "resume/")
+    ]
+
+
+def test_a_closed_session_takes_no_message(
+    session: AgentSession, alice: User, sign_in: SignIn
+) -> None:
+    client = sign_in(alice)
+    client.post(address(session, "close/"))
+
+    refused = client.post(
+        address(session, "messages/"), {"text": "Hello?"}, headers=HTMX
+    )
+
+    assert refused.status_code == 409
+    assert "Resume it" in refused.text
+    assert session.messages.count() == 1
+
+
+@pytest.mark.parametrize("headers", [HTMX, {}])
+def test_resuming_leads_to_the_open_session(
+    session: AgentSession, alice: User, sign_in: SignIn, headers: dict[str, str]
+) -> None:
+    client = sign_in(alice)
+    client.post(address(session, "close/"))
+
+    response = client.post(address(session, "resume/"), headers=headers)
+
+    target = response.get("HX-Redirect") or response["Location"]
+    assert target == address(session)
+    page = page_of(client.get(target))
+    assert page.find(f"session-{session.pk}-status").words == "Stopped"
+    assert page.find(f"session-{session.pk}-closed").words == ""
+
+
+def test_pinning_moves_it_to_the_pinned_ones(
+    session: AgentSession, alice: User, sign_in: SignIn
+) -> None:
+    client = sign_in(alice)
+    client.post(address(session, "stop/"))
+
+    client.post(address(session, "pin/"), {"pinned": "true"})
+    [pinned] = page_of(client.get("/")).find_all("section", aria_label="Pinned")
+    assert pinned.has(f"session-{session.pk}-row")
+
+    client.post(address(session, "pin/"), {"pinned": "false"})
+    assert page_of(client.get("/")).find_all("section", aria_label="Pinned") == []
+    assert client.post(address(session, "pin/"), {"pinned": "x"}).status_code == 422
+
+
+def test_deleting_asks_first(
+    session: AgentSession, alice: User, sign_in: SignIn
+) -> None:
+    client = sign_in(alice)
+
+    page = page_of(client.get(address(session, "delete/")))
+    assert "for good?" in page.text
+    assert "Its workspace is deleted too" in page.text
+    assert AgentSession.objects.filter(pk=session.pk).exists()
+
+    response = client.post(address(session, "delete/"))
+    assert response["Location"] == "/"
+    assert not AgentSession.objects.filter(pk=session.pk).exists()
+    assert "is deleted." in client.get("/").text
+    assert client.get(address(session)).status_code == 404
+
+
+def test_a_listed_folder_is_said_to_stay(
+    session: AgentSession, alice: User, sign_in: SignIn
+) -> None:
+    AgentSession.objects.filter(pk=session.pk).update(owns_cwd=False, cwd="/srv/bees")
+
+    page = sign_in(alice).get(address(session, "delete/"))
+
+    assert "/srv/bees</code> stays as it is" in page.text
+
+
+def test_who_may_operate_may_still_not_delete(
+    session: AgentSession, bob: User, sign_in: SignIn
+) -> None:
+    Share.objects.create(session=session, user=bob, right=ShareRight.OPERATE)
+    client = sign_in(bob)
+
+    assert client.get(address(session, "delete/")).status_code == 403
+    assert client.post(address(session, "delete/")).status_code == 403
+    assert "Delete session" not in client.get(address(session)).text
+    assert AgentSession.objects.filter(pk=session.pk).exists()
 
 
 # Other people
 
 READS = ["", "older/?before=5"]
-WRITES = ["stop/", "retry/", "continue/", "rename/", "settings/", "close/", "messages/"]
+WRITES = [
+    *("stop/", "retry/", "continue/", "rename/", "settings/", "close/", "messages/"),
+    *("resume/", "pin/", "delete/"),
+]
 
 
 def test_strangers_find_nothing(
@@ -499,4 +594,7 @@ def test_those_who_may_look_can_not_change_anything(
 
 def test_a_get_changes_nothing(run: Run, alice: User, sign_in: SignIn) -> None:
     for action in WRITES:
-        assert sign_in(alice).get(address(run.session, action)).status_code == 405
+        asks = action == "delete/"  # a page that asks
+        response = sign_in(alice).get(address(run.session, action))
+        assert response.status_code == (200 if asks else 405)
+    assert AgentSession.objects.filter(pk=run.session_id).exists()

@@ -13,7 +13,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connection
 
 from agents.domain.accounts import issue_setup_token
-from agents.domain.runs import reconcile_on_startup
+from agents.domain.sessions import restore_all_sessions
 from agents.execution.confinement import probe_jail
 from agents.management.data_folder import make_folders, take_lock
 from agents.management.reloading import run_with_reloader
@@ -76,7 +76,7 @@ class Command(BaseCommand):
         if not settings.DEBUG:
             call_command("collectstatic", interactive=False, verbosity=0)
         # The lock proves that nobody else works on a file; elsewhere leases expire.
-        settled = reconcile_on_startup() if connection.vendor == "sqlite" else 0
+        settled = restore_all_sessions() if connection.vendor == "sqlite" else 0
         if settled:
             self.stdout.write(f"Settled {settled} run(s) that the last server left.")
 
