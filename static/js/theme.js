@@ -23,7 +23,8 @@
     show(event.submitter.value);
     try {
       const body = new URLSearchParams(new FormData(form, event.submitter));
-      const answer = await fetch(form.action, { method: "POST", body });
+      // keepalive: whoever follows a link at once has still chosen.
+      const answer = await fetch(form.action, { method: "POST", body, keepalive: true });
       if (!answer.ok) throw new Error(String(answer.status));
     } catch {
       show(before);

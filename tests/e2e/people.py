@@ -54,7 +54,8 @@ class Window:
         self._allowed.append(re.compile(pattern))
 
     def allow_lost_connections(self) -> None:
-        self.allow(r"WebSocket connection|net::ERR_|\[object Event\]|htmx:sendError")
+        self.allow(r"WebSocket connection|net::ERR_|\[object Event\]")
+        self.allow("htmx:(sendError|afterRequest)")
 
     def _console(self, message: ConsoleMessage) -> None:
         if message.type == "error":

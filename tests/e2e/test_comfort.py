@@ -86,14 +86,16 @@ def test_a_theme_is_kept(olivia: Person) -> None:
     root = page.locator("html")
     light = _background(page)
 
-    page.get_by_role("button", name="Dark").click()
+    with page.expect_response("**/settings/theme/"):
+        page.get_by_role("button", name="Dark").click()
     expect(root).to_have_attribute("data-theme", "dark")
     dark = _background(page)
     page.goto(olivia.address + "/approvals/")
     expect(root).to_have_attribute("data-theme", "dark")
     assert _background(page) == dark != light
 
-    page.get_by_role("button", name="Like my system").click()
+    with page.expect_response("**/settings/theme/"):
+        page.get_by_role("button", name="Like my system").click()
     expect(root).to_have_attribute("data-theme", "auto")
     assert _background(page) == light
 

@@ -25,7 +25,7 @@ EVIL = (
 def test_hostile_words_of_the_model_do_nothing(olivia: Person) -> None:
     session = olivia.start_agent(
         f"demo: text {json.dumps(EVIL)}\n"
-        f'demo: tool Bash {{"command": {json.dumps("echo " + EVIL[:150])}}}'
+        f'demo: tool Bash {{"command": {json.dumps("echo " + EVIL[:56])}}}'
     )
     expect(session.pending).to_contain_text("<script>alert(1)</script>")
     expect(session.reply).to_contain_text("<script>alert(1)</script>")
@@ -84,7 +84,9 @@ def test_two_thousand_messages_open_at_the_newest_and_load_as_one_scrolls(
     expect(newest).to_be_in_viewport()
     first_page = session.transcript.locator("article").count()
     assert first_page < 100
-    reader = session.transcript.locator("article").first
+    reader = session.transcript.locator(
+        f"#{session.transcript.locator('article').first.get_attribute('id')}"
+    )
 
     session.page.evaluate("scrollTo(0, 0)")
     expect(session.transcript.locator("article")).not_to_have_count(first_page)
