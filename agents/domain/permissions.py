@@ -18,9 +18,12 @@ from agents.models import AgentSession, PermissionRule
 from agents.policy.decision import PolicyContext
 from agents.policy.modes import Effect, SecurityMode
 from agents.policy.rules import Rule, RuleScope
-from agents.policy.tools import ToolClass, get_all_tool_names
+from agents.policy.tools import ToolClass, canonical_name, get_all_tool_names
 
 from .accounts import preferences_of
+
+# The tool servers of our own that every agent's process is given.
+OWN_SERVERS = ("openswarm-invoke-agent",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +66,13 @@ def offered_tools(session: AgentSession) -> frozenset[str]:
     """The tools that the session's mode leaves; deny mode leaves none."""
     if session.security_mode == SecurityMode.DENY:
         return frozenset()
-    offered = frozenset(get_all_tool_names())
+    offered = frozenset(get_all_tool_names(OWN_SERVERS))
     if session.allowed_tools is None:
         return offered
-    return offered & frozenset(session.allowed_tools)
+    chosen = frozenset(session.allowed_tools)
+    return frozenset(
+        name for name in offered if name in chosen or canonical_name(name) in chosen
+    )
 
 
 def _rules(session: AgentSession) -> list[Rule]:

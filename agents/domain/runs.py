@@ -29,6 +29,7 @@ from agents.models.runs import (
     RunState,
     StopReason,
 )
+from agents.models.sessions import ACTIVE_STATUSES
 from agents.rendering.text import clean_text
 
 from . import analytics, blocks, notices, settling
@@ -300,7 +301,7 @@ def _requeue(run: Run) -> None:
 
 @transaction.atomic
 def stop_agent(session: AgentSession) -> bool:
-    """Ask the session's unfinished run to stop.
+    """Ask the session's unfinished run to stop, after those of its children.
 
     A run that no worker owns ends here; a live one is told by the control group and,
     should that doorbell get lost, by its next heartbeat.
@@ -308,6 +309,8 @@ def stop_agent(session: AgentSession) -> bool:
     Returns: False when nothing was running.
     """
     lock_session(session.pk)
+    for child in session.children.filter(status__in=ACTIVE_STATUSES):
+        stop_agent(child)
     run = session.runs.unfinished().select_related("branch").first()
     if run is None:
         return False

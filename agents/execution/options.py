@@ -17,12 +17,15 @@ from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
 from claude_agent_sdk.types import (
     EffortLevel,
     HookCallback,
+    McpServerConfig,
     SessionStore,
     SystemPromptPreset,
 )
 
 from agents.conf import conf
 from agents.domain.permissions import offered_tools
+from agents.mcp.tools.invoke_agent import SERVER_NAME as INVOKE_AGENT
+from agents.mcp.tools.invoke_agent import invoke_agent_server
 from agents.models import AgentSession
 from agents.workspaces.worktrees import NO_MOUNTS, JailMounts
 
@@ -62,15 +65,12 @@ class Start:
 
 
 def compute_tool_permissions(session: AgentSession) -> tuple[str, ...]:
-    """The CLI's own tools that this session offers, in a stable order.
+    """The tools that this session offers, in a stable order.
 
-    Tools of ours and of MCP servers have names of their own (`mcp__…`) and travel
-    as servers. What is not in the list does not exist for the model, and the gate
-    denies it all the same.
+    Those of servers are named `mcp__…`. What is not in the list does not exist for
+    the model, and the gate denies it all the same.
     """
-    return tuple(
-        sorted(name for name in offered_tools(session) if not name.startswith("mcp__"))
-    )
+    return tuple(sorted(offered_tools(session)))
 
 
 def build_agent_options(
@@ -91,7 +91,8 @@ def build_agent_options(
         model=setup.model,
         effort=cast(EffortLevel, setup.effort),
         system_prompt=_system_prompt(setup.system_prompt),
-        tools=list(setup.tools),
+        tools=[name for name in setup.tools if not _is_of_server(name)],
+        mcp_servers=_servers(setup),
         allowed_tools=[],
         permission_mode="default",
         can_use_tool=can_use_tool,
@@ -115,6 +116,17 @@ def build_agent_options(
         session_store_flush="eager",
         **_conversation(setup, start),
     )
+
+
+def _is_of_server(tool_name: str) -> bool:
+    return tool_name.startswith("mcp__")
+
+
+def _servers(setup: ClientSetup) -> dict[str, McpServerConfig]:
+    """Our own tools, each server only where one of its tools is offered."""
+    if not any(INVOKE_AGENT in name for name in setup.tools):
+        return {}
+    return {INVOKE_AGENT: invoke_agent_server(setup.session_id)}
 
 
 def _conversation(setup: ClientSetup, start: Start) -> dict[str, Any]:

@@ -51,6 +51,7 @@ class Supervisor:
         self._tasks: dict[UUID, asyncio.Task[None]] = {}
         self._turns: dict[UUID, Turn] = {}
         self._users: dict[UUID, UUID] = {}
+        self._children: set[UUID] = set()
         self._bell = asyncio.Event()
         self._eviction_bell = asyncio.Event()
         self._loop = asyncio.get_running_loop()
@@ -108,15 +109,22 @@ class Supervisor:
                 await _wait_for(self._bell, LOOK_SECONDS)
 
     async def _claim_waiting(self) -> None:
-        """Claim in the order of the queue, passing over people at their limit."""
-        for run_id, user_id in await in_database(waiting_runs):
-            if self._stopping.is_set() or self._is_full():
+        """Claim in the order of the queue, passing over people at their limit.
+
+        A run that another agent waits for takes no slot: else a parent and its child
+        could wait for each other. Its own limits were checked when it was asked for.
+        """
+        for waiting in await in_database(waiting_runs):
+            if self._stopping.is_set():
                 return
-            if run_id in self._tasks or self._is_full_for(user_id):
+            if waiting.run_id in self._tasks:
                 continue
-            run = await in_database(runs.claim_run, run_id, self.name)
+            is_full = self._is_full() or self._is_full_for(waiting.user_id)
+            if is_full and not waiting.is_child:
+                continue
+            run = await in_database(runs.claim_run, waiting.run_id, self.name)
             if run is not None:
-                self._begin(run, user_id)
+                self._begin(run, waiting.user_id, is_child=waiting.is_child)
 
     def _is_full(self) -> bool:
         return self._count(self._tasks) >= conf().max_runs_per_process
@@ -127,14 +135,20 @@ class Supervisor:
 
     def _count(self, run_ids: Iterable[UUID]) -> int:
         """How many take a slot: who waits for a person takes none."""
-        return sum(1 for run_id in run_ids if not self._turns[run_id].waiting)
+        return sum(
+            1
+            for run_id in run_ids
+            if not self._turns[run_id].waiting and run_id not in self._children
+        )
 
-    def _begin(self, run: Run, user_id: UUID) -> None:
+    def _begin(self, run: Run, user_id: UUID, *, is_child: bool) -> None:
         turn = Turn(run, jailed=self.jail.jailed, on_slot_freed=self._bell.set)
         self._turns[run.pk] = turn
         if self._stopping.is_set():
             turn.stop("shutdown")
         self._users[run.pk] = user_id
+        if is_child:
+            self._children.add(run.pk)
         task = spawn(self._see_through(turn), name=f"run-{run.pk}")
         self._tasks[run.pk] = task
         task.add_done_callback(lambda _: self._end(run.pk))
@@ -142,6 +156,7 @@ class Supervisor:
     def _end(self, run_id: UUID) -> None:
         for kept in (self._tasks, self._turns, self._users):
             kept.pop(run_id, None)
+        self._children.discard(run_id)
         self._bell.set()
         self._eviction_bell.set()
 

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
 from uuid import UUID
 
 from agents.models import Run
 from agents.models.runs import RunState
 
 
-def waiting_runs(limit: int = 100) -> list[tuple[UUID, UUID]]:
-    """The oldest queued runs as (run id, session owner's id), next first."""
+class WaitingRun(NamedTuple):
+    run_id: UUID
+    user_id: UUID
+    is_child: bool
+    """Another agent waits for it, so it may not wait for a slot."""
+
+
+def waiting_runs(limit: int = 100) -> list[WaitingRun]:
+    """The oldest queued runs, next first."""
     queued = Run.objects.filter(state=RunState.QUEUED).order_by("created_at")
-    return list(queued.values_list("pk", "session__owner_id")[:limit])
+    rows = queued.values_list("pk", "session__owner_id", "session__parent_session")
+    return [
+        WaitingRun(run_id, user_id, parent_id is not None)
+        for run_id, user_id, parent_id in rows[:limit]
+    ]
 
 
 def queue_position(session_id: UUID) -> int | None:

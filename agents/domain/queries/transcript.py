@@ -22,13 +22,14 @@ from agents.models.messages import MessageQuerySet, MessageRole
 from agents.rendering.tool_calls import ToolResult, ToolView, tool_view
 
 from .approvals import ApprovalCard, may_answer
-from .branches import Stretch, lineage, within
+from .branches import Navigator, Stretch, lineage, load_navigators, within
 from .groups import Single, ToolGroup, foldable_name, load_entries
 from .items import Item
 
 MAX_RUN = 200  # calls in a row that a page begins with, however many they are
 MAX_CONTENT_CHARACTERS = 4 * 1024 * 1024
 MAX_CHILDREN = 300
+MAX_COMPARED = 500
 _MAX_DEPTH = 5
 _PATH_FIELDS = {"file_path", "notebook_path", "path"}
 
@@ -232,13 +233,21 @@ def _build(
 class _Builder:
     """Puts results, approvals and sub-agents' messages to their tool calls."""
 
-    def __init__(self, session: AgentSession, user: User) -> None:
+    def __init__(
+        self,
+        session: AgentSession,
+        user: User,
+        stretches: list[Stretch] | None = None,
+    ) -> None:
         self._session = session
-        self._user = user
-        self._rows = _rows(_stretches(session), session.pk)
+        self._rows = _rows(
+            _stretches(session) if stretches is None else stretches, session.pk
+        )
         self._results: dict[str, Message] = {}
         self._approvals: dict[str, ApprovalCard] = {}
         self._children: dict[str, list[Message]] = defaultdict(list)
+        self._can_operate = may_answer(user, session)
+        self._navigators: dict[UUID, Navigator] = {}
 
     def build(self, rows: Sequence[Message]) -> tuple[Item, ...]:
         calls = [row for row in rows if row.role == MessageRole.TOOL_CALL]
@@ -247,6 +256,8 @@ class _Builder:
             if child.role == MessageRole.TOOL_CALL:
                 calls.append(child)
         self._load_facts([call.tool_use_id for call in calls])
+        if any(row.role == MessageRole.USER for row in rows):
+            self._navigators = load_navigators(self._session.pk)
         return self._items(rows, depth=0)
 
     def _load_children(self, calls: Iterable[Message]) -> list[Message]:
@@ -262,10 +273,9 @@ class _Builder:
             role=MessageRole.TOOL_RESULT, tool_use_id__in=tool_use_ids
         )
         self._results = {row.tool_use_id: _fill(row) for row in results}
-        can_answer = may_answer(self._user, self._session)
         approvals = self._session.approvals.filter(tool_use_id__in=tool_use_ids)
         self._approvals = {
-            approval.tool_use_id: ApprovalCard(approval, can_answer)
+            approval.tool_use_id: ApprovalCard(approval, self._can_operate)
             for approval in approvals.select_related("decided_by")
         }
 
@@ -279,7 +289,13 @@ class _Builder:
             is_cut = characters > limit and not message.is_streaming
             if is_cut:
                 message.text = message.text[:limit]
-            return Item(message=message, is_cut=is_cut, characters=characters)
+            return Item(
+                message=message,
+                is_cut=is_cut,
+                characters=characters,
+                navigator=self._navigators.get(message.pk),
+                can_operate=self._can_operate,
+            )
         result = self._results.get(message.tool_use_id)
         children = self._children.get(message.tool_use_id, [])
         return Item(
