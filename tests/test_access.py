@@ -69,6 +69,7 @@ TARGETS: dict[str, Callable[[Estate], UUID]] = {
     "session_resume": lambda estate: estate.session.pk,
     "session_pin": lambda estate: estate.session.pk,
     "session_delete": lambda estate: estate.session.pk,
+    "session_export": lambda estate: estate.session.pk,
     "message_send": lambda estate: estate.session.pk,
     "message_show": lambda estate: estate.message.pk,
     "message_move": lambda estate: estate.queued.pk,
@@ -91,6 +92,8 @@ FOR_OWNERS = {"people_list", "invite_create", "styleguide"}
 # Without an object in the address: each person finds their own things there.
 OWN_PAGES = {
     "session_list",
+    "session_import",
+    "history",
     "session_new",
     "approval_list",
     "provider_list",
@@ -261,6 +264,7 @@ def test_the_secret_stands_where_its_owner_looks(estate):
     client = browser(estate.owner)
 
     assert SECRET in client.get(reverse("session_list")).text
+    assert SECRET in client.get(reverse("history")).text
     assert estate.provider.name in client.get(reverse("provider_list")).text
 
 

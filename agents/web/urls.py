@@ -8,6 +8,7 @@ from .views import (
     accounts,
     approvals,
     branches,
+    history,
     messages,
     people,
     preferences,
@@ -18,6 +19,13 @@ from .views import (
 
 urlpatterns = [
     path("", sessions.session_list, name="session_list"),
+    path("history/", history.history, name="history"),
+    path("history/import/", history.session_import, name="session_import"),
+    path(
+        "sessions/<uuid:session_id>/export/",
+        history.session_export,
+        name="session_export",
+    ),
     path("sessions/new/", sessions.session_new, name="session_new"),
     path("sessions/<uuid:session_id>/", sessions.session_detail, name="session_detail"),
     path(
