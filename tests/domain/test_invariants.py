@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import count
-from typing import Any
 
 import pytest
 from django.db import transaction
@@ -24,7 +23,7 @@ from agents.domain.approvals import Decision, decide_approval
 from agents.domain.messages import send_message
 from agents.domain.runs import RunOutcome
 from agents.domain.status import derive_status
-from agents.errors import AgentsError, AlreadyDecidedError, LeaseLostError
+from agents.errors import AlreadyDecidedError, LeaseLostError, RunActiveError
 from agents.models import AgentSession, ApprovalRequest, Message, Run
 from agents.models.messages import MessageRole, ToolOutcome
 from agents.models.runs import LIVE_STATES, RunState, StopReason
@@ -62,6 +61,9 @@ class OneSession(RuleBasedStateMachine):
     def pending(self) -> list[ApprovalRequest]:
         return list(self.session.approvals.pending())
 
+    def unfinished(self) -> Run | None:
+        return self.session.runs.unfinished().first()
+
     def is_at_work(self) -> bool:
         return self.worker is not None
 
@@ -77,58 +79,45 @@ class OneSession(RuleBasedStateMachine):
     def send(self) -> None:
         send_message(self.session, author=self.alice, text=f"Message {next(NUMBERS)}")
 
+    @precondition(lambda self: self.unfinished())
     @rule()
     def stop(self) -> None:
         runs.stop_agent(self.session)
 
-    @rule()
-    def try_again(self) -> None:
-        self.attempt(lambda: runs.retry_last_run(self.session))
+    @precondition(lambda self: not self.unfinished())
+    @rule(is_retry=st.booleans())
+    def go_on(self, is_retry: bool) -> None:
+        begin = runs.retry_last_run if is_retry else runs.continue_session
+        begin(self.session)
+        with pytest.raises(RunActiveError), transaction.atomic():
+            begin(self.session)
 
-    @rule()
-    def go_on(self) -> None:
-        self.attempt(lambda: runs.continue_session(self.session))
-
+    @precondition(lambda self: self.session.messages.queued().exists())
     @rule()
     def take_back(self) -> None:
         waiting = self.session.messages.queued().last()
-        if waiting is not None:
-            assert messages.remove_queued_message(waiting)
+        assert waiting is not None
+        assert messages.remove_queued_message(waiting)
 
-    @rule(decision=DECISIONS, pick=st.integers(0, 9))
+    @precondition(lambda self: self.pending())
+    @rule(decision=DECISIONS, pick=st.integers(0, 3))
     def decide(self, decision: Decision, pick: int) -> None:
-        asked = list(self.session.approvals.all())
-        if not asked:
-            return
-        approval = asked[pick % len(asked)]
-        was_pending = approval.is_pending
-        try:
-            with transaction.atomic():
-                decide_approval(approval, self.alice, decision)
-        except AlreadyDecidedError:
-            assert not was_pending
-        else:
-            assert was_pending
-
-    def attempt(self, action: Any) -> None:
-        is_busy = self.session.runs.unfinished().exists()
-        try:
-            with transaction.atomic():
-                action()
-        except AgentsError:
-            assert is_busy
-        else:
-            assert not is_busy
+        pending = self.pending()
+        approval = pending[pick % len(pending)]
+        decide_approval(approval, self.alice, decision)
+        with pytest.raises(AlreadyDecidedError), transaction.atomic():
+            decide_approval(approval, self.alice, decision)
 
     # The worker
 
-    @precondition(lambda self: not self.is_at_work())
+    @precondition(lambda self: self.session.status == "queued")
     @rule()
     def claim(self) -> None:
-        waiting = self.session.runs.filter(state=RunState.QUEUED).first()
-        if waiting is not None:
-            self.worker = runs.claim_run(waiting.pk, "worker")
-            assert self.worker is not None
+        waiting = self.unfinished()
+        assert waiting is not None
+        self.worker = runs.claim_run(waiting.pk, "worker")
+        assert self.worker is not None
+        assert runs.claim_run(waiting.pk, "second") is None
 
     @precondition(lambda self: self.is_at_work())
     @rule(is_cut=st.booleans())
@@ -159,7 +148,9 @@ class OneSession(RuleBasedStateMachine):
         assert self.worker is not None
         factories.ask_approval(self.worker, f"toolu_{next(NUMBERS)}")
 
-    @precondition(lambda self: self.is_at_work())
+    @precondition(
+        lambda self: self.is_at_work() and self.worker.approvals.unheard().exists()
+    )
     @rule()
     def hear(self) -> None:
         """The waiting gate takes what was decided, once."""
@@ -168,7 +159,7 @@ class OneSession(RuleBasedStateMachine):
             assert approvals.consume(approval.pk)
             assert not approvals.consume(approval.pk)
 
-    @precondition(lambda self: self.is_at_work())
+    @precondition(lambda self: self.is_at_work() and self.pending())
     @rule()
     def withdraw(self) -> None:
         for approval in self.pending():
@@ -192,16 +183,19 @@ class OneSession(RuleBasedStateMachine):
             runs.finish_run(self.worker, outcome)
         self.leave()
 
+    @precondition(lambda self: self.is_at_work())
     @rule()
     def crash(self) -> None:
         runs.reconcile_on_startup()
         self.leave()
 
+    @precondition(lambda self: self.pending())
     @rule()
     def time_out(self) -> None:
         for approval in self.pending():
             assert approvals.deny_on_timeout(approval)
 
+    @precondition(lambda self: self.pending())
     @rule()
     def expire(self) -> None:
         pending = self.pending()
@@ -299,8 +293,8 @@ def test_the_rows_agree_after_any_history() -> None:
     run_state_machine_as_test(
         OneSession,
         settings=settings(
-            max_examples=30,
-            stateful_step_count=25,
+            max_examples=25,
+            stateful_step_count=20,
             deadline=None,
             suppress_health_check=list(HealthCheck),
         ),
