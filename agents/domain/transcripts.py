@@ -18,8 +18,11 @@ COPY_BATCH = 500
 
 
 def has_transcript(sdk_session_id: UUID) -> bool:
-    """Whether a conversation was begun under this id."""
-    return _main_entries(sdk_session_id).exists()
+    """Whether a conversation was begun under this id, so that it can be resumed.
+
+    A CLI that was killed early leaves entries in which nobody says anything.
+    """
+    return _main_entries(sdk_session_id).filter(type__in=SPOKEN).exists()
 
 
 def has_entry(sdk_session_id: UUID, entry_id: UUID) -> bool:

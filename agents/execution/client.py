@@ -106,7 +106,10 @@ class AgentClient:
             raise self._failed(error) from error
 
     def _failed(self, error: Exception) -> ClientFailedError:
-        return ClientFailedError(error, "\n".join(self._stderr))
+        tail = "\n".join(self._stderr)
+        # No louder: the CLI's dumps may quote what an agent works on.
+        logger.debug("session %s: the CLI said: %s", self.setup.session_id, tail)
+        return ClientFailedError(error, tail)
 
     async def _own(self, start: Start, connected: asyncio.Future[None]) -> None:
         async with own_database_thread():

@@ -87,9 +87,13 @@ def prepare(run: Run, jail: JailStatus) -> Prepared:
         setup=setup,
         start=start,
         upstream=resolve_upstream(session),
-        content=None if run.deferred_tool_use_id else build_prompt_content(run),
+        content=None if run.deferred_tool_use_id else _content(run, start),
         prompt_id=_name_prompt(run),
     )
+
+
+def _content(run: Run, start: Start) -> PromptContent:
+    return build_prompt_content(run, is_remembered=start.is_resumed)
 
 
 def _start(run: Run, folder: Path) -> Start:
@@ -105,9 +109,11 @@ def _start(run: Run, folder: Path) -> Start:
         before = _turn_end_before(run)
         if before is not None:
             return Start(is_resumed=True, resume_at=before)
-        _begin_anew(branch)
-    if has_transcript(branch.sdk_session_id):
+    elif has_transcript(branch.sdk_session_id):
         return Start(is_resumed=True)
+    # A first turn that was killed may have left the id to the CLI's own files; it
+    # refuses to begin under it again.
+    _begin_anew(branch)
     return _fork_memory(branch, folder)
 
 

@@ -9,6 +9,7 @@ from agents.domain import approvals
 from agents.domain.model_choice import get_session_model
 from agents.models import AgentSession, ApprovalRequest, Mode, Run
 from agents.models.approvals import ApprovalStatus
+from agents.models.messages import MessageRole
 from agents.models.runs import RunKind
 
 PromptContent = str | list[dict[str, Any]]
@@ -48,19 +49,39 @@ def session_system_prompt(session: AgentSession) -> str | None:
     )
 
 
-def build_prompt_content(run: Run) -> PromptContent:
-    """What this run says to the model: the message, or the decisions it waited for."""
-    if run.kind == RunKind.RESUME:
-        decided = approvals.undelivered_decisions(run)
-        return _resume_prompt(decided) if decided else NOT_DECIDED
+def build_prompt_content(run: Run, *, is_remembered: bool) -> PromptContent:
+    """What this run says to the model: the message, or the decisions it waited for.
+
+    Where the model remembers nothing of the conversation (the server was killed before
+    its memory was stored), what people said earlier is said again.
+    """
     message = run.trigger_message
-    images = message.attachments.get("images") or []
+    is_resuming = run.kind == RunKind.RESUME
+    text = _decisions(run) if is_resuming else message.text
+    if not is_remembered:
+        text = "\n\n".join([*_said_before(run, itself=is_resuming), text])
+    images = [] if is_resuming else message.attachments.get("images") or []
     if not images:
-        return message.text
+        return text
     return [
         *({"type": "image", "source": _source(image)} for image in images),
-        {"type": "text", "text": message.text},
+        {"type": "text", "text": text},
     ]
+
+
+def _said_before(run: Run, *, itself: bool) -> list[str]:
+    """What people said on the run's branch before its message, or up to it."""
+    trigger = run.trigger_message
+    said = run.branch.messages.filter(role=MessageRole.USER, hidden=False).exclude(
+        queued_at__isnull=False, delivered_at=None
+    )
+    until = {"seq__lte": trigger.seq} if itself else {"seq__lt": trigger.seq}
+    return list(said.filter(**until).order_by("seq").values_list("text", flat=True))
+
+
+def _decisions(run: Run) -> str:
+    decided = approvals.undelivered_decisions(run)
+    return _resume_prompt(decided) if decided else NOT_DECIDED
 
 
 def _source(image: dict[str, str]) -> dict[str, str]:

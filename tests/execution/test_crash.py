@@ -17,7 +17,7 @@ from agents.demo.server import DemoServer
 from agents.domain import runs
 from agents.execution.engine import Engine
 from agents.execution.processes import find_marked
-from agents.models import AgentSession, CostEntry, Run, User
+from agents.models import AgentSession, CostEntry, Run, TranscriptEntry, User
 from agents.models.approvals import ApprovalStatus
 from agents.models.messages import ToolOutcome
 from agents.models.runs import RunState, StopReason
@@ -94,6 +94,33 @@ async def test_a_kill_mid_stream_and_one_click_continues(
     ]
     assert (await chat.rows())[-1].text.endswith("and the rest")
     await assert_costs_counted_once(chat, demo)
+
+
+@pytest.mark.parametrize("kept", [(), ("queue-operation",)])
+async def test_a_kill_before_anything_was_remembered_loses_no_prompt(
+    server: Server,
+    start_engine: StartEngine,
+    alice: User,
+    demo: DemoServer,
+    kept: tuple[str, ...],
+) -> None:
+    prompt = f"demo: hold crash-early-{len(kept)} after 3 words"
+    chat = await Chat.launch(alice, prompt)
+    await chat.writing("cedar-3")
+    await in_thread(server.kill)
+    await gone(chat)
+    # What the CLI wrote last had not reached the database yet.
+    await in_thread(TranscriptEntry.objects.exclude(type__in=kept).delete)
+    await in_thread(runs.reconcile_on_startup)
+    demo.state.release(f"crash-early-{len(kept)}")
+    await start_engine()
+    await chat.go_on()
+    run = await chat.finished(2)
+
+    assert run.success, run.error_text
+    assert await chat.prompts(demo) == [
+        f"{prompt}\n\nPlease continue where you left off."
+    ]
 
 
 @pytest.mark.parametrize("way", ["approved", "edited", "denied"])
