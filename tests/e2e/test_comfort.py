@@ -135,3 +135,16 @@ def _fits(page: Page) -> None:
         "[document.scrollingElement.scrollWidth, document.documentElement.clientWidth]"
     )
     assert widths[0] <= widths[1], page.url
+
+
+def test_a_field_that_a_script_made_grow_breaks_no_policy(olivia: Person) -> None:
+    """As in browsers without `field-sizing`: htmx must not copy the style over."""
+    olivia.window.allow("422")
+    page = olivia.open("/sessions/new/")
+    task = page.get_by_label("Task")
+    task.fill(" ")
+    task.evaluate("field => { field.style.height = '120px' }")
+
+    page.get_by_role("button", name="Start agent").click()
+
+    expect(page.locator(".errorlist")).to_be_visible()

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from agents.demo.server import DemoServer
 from tests.server import PASSWORD, until
 
-from .people import Person, Session, Window
+from .people import Person, Window
 
 pytestmark = [pytest.mark.e2e, pytest.mark.cli]
 
@@ -26,21 +25,21 @@ def test_signing_in_starting_reading_deciding_stopping_and_sending(
         " then write the file no.txt with the text no"
     )
 
-    _reload_until(session, "yes.txt")
+    _reload_until(session.pending.filter(has_text="yes.txt"))
     session.button("Approve").click()
-    _reload_until(session, "no.txt")
+    _reload_until(session.pending.filter(has_text="no.txt"))
     session.button("Deny").click()
-    _reload_until(session, "Finished")
+    _reload_until(session.page.locator(".turn-end"))
     assert (session.folder / "yes.txt").read_text().strip() == "yes"
     assert not (session.folder / "no.txt").exists()
     expect(session.cards.last).to_contain_text("denied by olivia")
 
     session.send("demo: hold plain after 12 words")
-    _reload_until(session, "-12")
+    _reload_until(session.reply.filter(has_text="-12"))
     session.button("Stop").click()
-    _reload_until(session, "Stopped here")
+    _reload_until(session.replies.filter(has_text="Stopped here"))
     session.send("say the end")
-    _reload_until(session, "the end", role="assistant")
+    _reload_until(session.reply.filter(has_text="the end"))
 
 
 def _sign_in(person: Person) -> Page:
@@ -52,12 +51,11 @@ def _sign_in(person: Person) -> Page:
     return page
 
 
-def _reload_until(session: Session, words: str, role: str = "") -> None:
-    place = session.page.locator(f"article[data-role='{role}']" if role else "main")
+def _reload_until(wanted: Locator) -> None:
+    """Ask for the page again; reloading one that a form answered would send twice."""
 
     def is_there() -> bool:
-        session.page.goto(f"{session.person.address}{session.path}")
-        texts = place.filter(has_text=re.compile(re.escape(words)))
-        return texts.count() > 0
+        wanted.page.goto(wanted.page.url)
+        return wanted.count() > 0
 
-    until(is_there, words)
+    until(is_there, str(wanted))
