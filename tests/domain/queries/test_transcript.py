@@ -145,7 +145,7 @@ def test_it_takes_the_same_queries_however_long_the_session_is(
             assert item.speaker
             assert item.message.text or (item.approval and item.approval.rule)
 
-    assert len(captured) == 7
+    assert len(captured) == 8
 
 
 def test_big_texts_are_cut_by_the_database(
