@@ -19,6 +19,8 @@ class Conf:
     max_runs_per_process: int = 8
     max_runs_per_user: int = 6
     max_cli_starts: int = 2
+    max_invocation_depth: int = 3
+    max_children: int = 5
     lease_seconds: float = 30
     heartbeat_seconds: float = 10
     warm_idle_seconds: float = 300
@@ -87,11 +89,11 @@ class Conf:
     side_call_seconds: float = 20
     side_call_max_usd_micros: int = 20_000
 
-    # models
-    cheap_model: str = "claude-haiku-4-5"
     # looks for what deleted sessions left on disk
     cleaning_seconds: float = 300
 
+    # models
+    cheap_model: str = "claude-haiku-4-5"
     # A demo model that runs already, as in the tests; empty: each server has its own.
     demo_url: str = ""
     default_model: str = "claude-sonnet-5-5"
