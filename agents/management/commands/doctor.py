@@ -11,7 +11,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from agents.management.doctor import machine, storage
+from agents.management.doctor import machine, search, storage
 from agents.management.doctor.findings import Finding
 from agents.management.doctor.rehearsal import rehearse
 from agents.management.doctor.selftest import OPTION, run_selftest
@@ -25,6 +25,7 @@ CHECKS = (
     machine.check_disk,
     storage.check_database,
     storage.check_migrations,
+    search.check_search,
     storage.check_channel_layer,
     storage.check_static_files,
     machine.check_jail,
