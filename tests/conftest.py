@@ -66,3 +66,20 @@ def override_conf(settings: Any) -> Callable[..., None]:
         settings.OPENSWARM = {**settings.OPENSWARM, **values}
 
     return override
+
+
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """Leave out what is about the other kind of database: it runs in its own run."""
+    from django.db import connection
+
+    others = [item for item in items if _is_for_another(item, connection.vendor)]
+    if others:
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if item not in others]
+
+
+def _is_for_another(item: pytest.Item, vendor: str) -> bool:
+    marker = item.get_closest_marker("database")
+    return marker is not None and marker.args != (vendor,)

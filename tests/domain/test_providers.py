@@ -151,7 +151,7 @@ def stored_key(provider: Provider) -> str:
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.skipif(connection.vendor != "sqlite", reason="looks into SQLite's files")
+@pytest.mark.database("sqlite")
 def test_no_file_of_the_database_holds_the_key() -> None:
     provider = make(factories.make_user("alice"), name="canary-name-in-clear")
 

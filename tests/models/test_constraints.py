@@ -146,7 +146,7 @@ def test_texts_are_fitted_to_their_columns() -> None:
     }
 
 
-@pytest.mark.skipif(connection.vendor != "sqlite", reason="asks SQLite")
+@pytest.mark.database("sqlite")
 @pytest.mark.django_db(transaction=True)
 def test_sqlite_writes_ahead_and_checks_references() -> None:
     with connection.cursor() as cursor:

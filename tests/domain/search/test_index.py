@@ -18,12 +18,8 @@ from agents.models import AgentSession, Message
 from agents.models.messages import MessageRole
 from tests import factories
 
-only_sqlite = pytest.mark.skipif(
-    "connection.vendor != 'sqlite'", reason="of the index on SQLite"
-)
-only_postgres = pytest.mark.skipif(
-    "connection.vendor != 'postgresql'", reason="of the index on PostgreSQL"
-)
+only_sqlite = pytest.mark.database("sqlite")
+only_postgres = pytest.mark.database("postgresql")
 
 
 def total(user, q: str) -> int:
