@@ -130,11 +130,11 @@ def test_it_takes_the_same_queries_however_long_the_session_is(
             session=run.session,
             branch_id=run.branch_id,
             run=run,
-            seq=100 + number,
-            role=MessageRole.ASSISTANT,
+            seq=100 + count - number,
+            role=MessageRole.ASSISTANT if number else MessageRole.USER,
             text=f"Line {number}",
         )
-        for number in range(count)
+        for number in reversed(range(count))  # a person's message on the page shown
     )
     AgentSession.objects.filter(pk=run.session_id).update(last_message_seq=9000)
     factories.ask_approval(run)
