@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 _ := $(shell [ ! -e $(VENV) ] || $(BIN)/python -c \
 	'import pip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || rm -rf $(VENV))
 
-.PHONY: run dev install doctor test lint bench screenshots requirements clean
+.PHONY: run dev install doctor test test-postgres lint bench screenshots requirements clean
 
 run: $(VENV)/base.stamp  ## start OpenSwarm; PORT=8731 and HOST=… choose the address
 	@$(BIN)/python manage.py serve --host $(HOST) --port $(PORT)
@@ -23,8 +23,19 @@ install: $(VENV)/base.stamp  ## only set up .venv, as for a service
 doctor: $(VENV)/base.stamp  ## check everything that agents need
 	@$(BIN)/python manage.py doctor
 
-test: lint  ## lint, then all tests
+# What speaks to the database and knows a difference; the whole suite runs on SQLite.
+ON_POSTGRES := tests/domain tests/live tests/admin tests/web/test_history.py \
+	tests/gateway/test_ledger.py tests/execution/test_transcript_store.py \
+	tests/management/test_seed_history.py tests/management/doctor/test_search.py \
+	--ignore=tests/domain/test_invariants.py --ignore=tests/domain/test_snapshots.py
+
+test: lint test-postgres  ## lint, then all tests
 	$(BIN)/python -m pytest
+
+# --reuse-db: the cluster goes with the run, so nobody needs to drop its database.
+test-postgres: $(VENV)/dev.stamp  ## the tests of the database's users on PostgreSQL
+	$(BIN)/python -m pytest --ds=tests.settings_postgres --reuse-db \
+	  -m "not e2e and not cli" $(ON_POSTGRES)
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/python -m ruff check .
