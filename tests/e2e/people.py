@@ -34,6 +34,14 @@ _OVERTAKEN = (
 )
 
 
+# Says on the page itself that the socket's first frame, the snapshot, is in it.
+_MARK_FRAMES = """
+document.addEventListener("htmx:wsAfterMessage", () => {
+  document.documentElement.dataset.frames = "some";
+});
+"""
+
+
 class Window:
     """A browser; collects what must not happen on any page of it: errors, dialogs.
 
@@ -45,6 +53,7 @@ class Window:
         self.complaints: list[str] = []
         self._allowed = [re.compile(_OVERTAKEN)]
         context.set_default_timeout(30_000)
+        context.add_init_script(_MARK_FRAMES)
         context.on("console", self._console)
         context.on("weberror", lambda e: self._complain(f"page error: {e.error}"))
         context.on("dialog", self._dialog)
@@ -159,6 +168,11 @@ class Session:
 
     def button(self, name: str) -> Locator:
         return self.page.get_by_role("button", name=name, exact=True)
+
+    def reload(self) -> None:
+        """Open the page again and wait until its socket has sent the snapshot."""
+        self.page.reload()
+        expect(self.page.locator("html")).to_have_attribute("data-frames", "some")
 
     def send(self, text: str) -> None:
         self.page.get_by_label("Message", exact=True).fill(text)

@@ -36,7 +36,7 @@ def test_hostile_words_of_the_model_do_nothing(olivia: Person) -> None:
     for live in (True, False):
         _is_harmless(session)
         if live:
-            session.page.reload()
+            session.reload()
     assert "\x00" not in "".join(session.texts("assistant"))
 
 
@@ -105,7 +105,7 @@ def _seeded(olivia: Person, function: str, amount: int) -> Session:
     code = f"from tests.e2e import seed; seed.{function}('{session.id}', {amount})"
     done = manage(session.server.data_dir, "shell", "-v", "0", "-c", code)
     assert done.returncode == 0, done.stderr
-    session.page.reload()
+    session.reload()
     return session
 
 
