@@ -80,9 +80,7 @@ def _render(request: HtmxRequest, import_form: ImportForm) -> HttpResponse:
     )
 
 
-def _search(
-    request: HtmxRequest, form: HistoryForm
-) -> tuple[HistoryPage, Page[int]]:
+def _search(request: HtmxRequest, form: HistoryForm) -> tuple[HistoryPage, Page[int]]:
     """The page that was asked for, or the last one when there are fewer."""
     number = _page_number(request)
     user, query, filters = request.user, form.query, form.to_filters()
