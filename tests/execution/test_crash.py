@@ -162,7 +162,10 @@ async def test_a_kill_with_an_approval_pending_and_the_answer_afterwards(
         ToolOutcome.CANCELLED,
         ToolOutcome.OK,
     ]
-    assert (await chat.prompts(demo))[0] == ASK
+    # Killed before any answer stood in the transcript, the CLI joins both prompts.
+    prompts = await chat.prompts(demo)
+    assert prompts[0].startswith(ASK)
+    assert "\n".join(prompts).count(ASK) == 1
 
 
 async def test_sigterm_parks_and_the_next_server_goes_on(
