@@ -78,7 +78,7 @@ def ask_approval(
 ) -> ApprovalRequest:
     """A tool call with the request that waits for a person."""
     if tool_input is None:
-        tool_input = {"file_path": "/work/hello.txt", "content": "Hello\n"}
+        tool_input = {"file_path": "/srv/hello.txt", "content": "Hello\n"}
     call_tool(run, tool_use_id, tool_name, tool_input)
     return open_approval(
         run,

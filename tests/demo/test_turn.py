@@ -9,7 +9,7 @@ from agents.demo.script import Call, Refusal, Reply, Say, Step
 from agents.demo.turn import next_move
 
 TOOLS = [{"name": name} for name in ("Read", "Write", "Bash", "EnterPlanMode")]
-WHERE = {"role": "system", "content": " - Primary working directory: /work/here\n"}
+WHERE = {"role": "system", "content": " - Primary working directory: /srv/here\n"}
 
 
 class Talk:
@@ -112,7 +112,7 @@ def test_paths_are_put_below_the_named_folder():
     talk = Talk("read a.txt")
     talk.messages.append(WHERE)
 
-    assert call_of(talk.next()).input == {"file_path": "/work/here/a.txt"}
+    assert call_of(talk.next()).input == {"file_path": "/srv/here/a.txt"}
 
 
 def test_paths_stay_relative_when_no_folder_is_named():
@@ -247,5 +247,5 @@ def test_inputs_deep_inside_name_the_folder():
     talk = Talk(f"demo: tool X {json.dumps(call)}")
     talk.messages.append(WHERE)
 
-    expected = {"edits": [{"path": "/work/here/a"}], "count": 2}
+    expected = {"edits": [{"path": "/srv/here/a"}], "count": 2}
     assert call_of(talk.next()).input == expected

@@ -60,7 +60,7 @@ def test_the_card_shows_what_would_run_and_why(
 
     card = page.find(f"approval-{approval.pk}")
     assert card.attributes["data-state"] == "pending"
-    assert "/work/hello.txt" in card.text
+    assert "/srv/hello.txt" in card.text
     assert "Hello" in card.text
     assert "Writing asks in this security mode." in card.words
     buttons = [node.words for node in card.find_all("button")]
@@ -118,7 +118,7 @@ def test_it_works_without_javascript(
 def test_edited_input_is_what_runs(
     approval: ApprovalRequest, alice: User, sign_in: SignIn
 ) -> None:
-    edited = {"file_path": "/work/hello.txt", "content": "Goodbye\n"}
+    edited = {"file_path": "/srv/hello.txt", "content": "Goodbye\n"}
 
     decide(sign_in(alice), approval, "edit", updated_input=json.dumps(edited))
 
@@ -371,7 +371,7 @@ def test_viewers_never_decide(approval: ApprovalRequest, sign_in: SignIn) -> Non
 def test_a_decided_card_says_what_was_changed(
     approval: ApprovalRequest, alice: User, sign_in: SignIn
 ) -> None:
-    edited = {"file_path": "/work/hello.txt", "content": "Changed words\n"}
+    edited = {"file_path": "/srv/hello.txt", "content": "Changed words\n"}
     decide_approval(approval, alice, Decision(is_approved=True, updated_input=edited))
 
     page = page_of(sign_in(alice).get(f"/sessions/{approval.session_id}/"))
