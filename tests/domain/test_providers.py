@@ -12,6 +12,7 @@ from agents.domain.model_choice import get_session_model, resolve_model_id
 from agents.models import AgentSession, AuditEntry, Provider, User
 from agents.models.providers import ProviderKind
 from tests import factories
+from tests.disk import files_holding
 from tests.threads import at_once
 
 KEY = "sk-ant-canary-0123456789"
@@ -157,10 +158,9 @@ def test_no_file_of_the_database_holds_the_key() -> None:
 
     database = Path(connection.settings_dict["NAME"])
     files = list(database.parent.glob(f"{database.name}*"))
-    content = b"".join(file.read_bytes() for file in files)
 
-    assert b"canary-name-in-clear" in content  # the control: rows are found there
-    assert KEY.encode() not in content
+    assert files_holding("canary-name-in-clear", *files), "the control: rows are there"
+    assert files_holding(KEY, *files) == []
     assert Provider.objects.get(pk=provider.pk).api_key == KEY
 
 

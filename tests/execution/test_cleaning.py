@@ -24,6 +24,7 @@ from agents.models import AgentSession, Message, TranscriptEntry, User
 from agents.models.messages import MessageRole
 from agents.workspaces.folders import create_workspace, session_home, workspace_of
 from tests import factories
+from tests.disk import files_holding
 
 from .conftest import Chat, in_thread, until
 
@@ -32,13 +33,7 @@ SECRET = "zebra-crossing-secret-7f3a"
 
 def holding(secret: str) -> list[Path]:
     """Every file below the data folder that holds the text."""
-    found = []
-    for folder, _, names in os.walk(data_dir()):
-        for name in names:
-            path = Path(folder) / name
-            if path.is_file() and secret.encode() in path.read_bytes():
-                found.append(path)
-    return found
+    return files_holding(secret, data_dir())
 
 
 def write_files(session: AgentSession) -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 from django.contrib import admin
-from django.db import connection
 from django.urls import reverse
 
 from agents.domain.providers import save_provider
@@ -65,19 +64,6 @@ def test_the_key_is_on_no_page(db):
     assert [url for url, page in pages.items() if page.status_code >= 500] == []
     assert sum(page.status_code == 200 for page in pages.values()) > 20
     assert provider.name in pages[reverse("provider_list")].text, "the control"
-
-
-@pytest.mark.django_db(transaction=True)
-def test_the_key_is_in_no_byte_of_the_database_files():
-    provider = make_provider(person("alice", Role.OWNER))
-    database = Path(connection.settings_dict["NAME"])
-    files = list(database.parent.glob(f"{database.name}*"))
-
-    content = b"".join(file.read_bytes() for file in files)
-
-    assert provider.name.encode() in content, "the control: the row is in these files"
-    assert KEY.encode() not in content
-    assert Provider.objects.get().api_key == KEY
 
 
 def test_every_form_needs_its_token(db):
