@@ -86,11 +86,11 @@ def record_usage(
     price = price_of(model)
     run = None if is_side else session.runs.unfinished().first()
     _, is_new = CostEntry.objects.get_or_create(
+        session=session,
         **fitting(CostEntry, message_id=message_id, model=model),
         defaults={
             "provider_id": provider_id,
             "user_id": session.owner_id,
-            "session": session,
             "run": run,
             **fitting(CostEntry, agent_id=agent_id),
             "input_tokens": usage.input_tokens,

@@ -1811,7 +1811,7 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="costentry",
             constraint=models.UniqueConstraint(
-                fields=("message_id", "model"), name="cost_once_per_answer"
+                fields=("session", "message_id", "model"), name="cost_once_per_answer"
             ),
         ),
         migrations.AddIndex(

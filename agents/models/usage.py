@@ -15,7 +15,10 @@ class CostEntry(models.Model):
         Provider, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
     )
     message_id = models.CharField(max_length=200)
-    """The provider's own id of the answer: what makes a call count once."""
+    """The provider's own id of the answer: what makes a call count once in its session.
+
+    Another provider may give another session the same one.
+    """
     model = models.CharField(max_length=200)
     user = models.ForeignKey(
         User, null=True, on_delete=models.SET_NULL, related_name="cost_entries"
@@ -44,7 +47,7 @@ class CostEntry(models.Model):
         ]
         constraints = [
             models.UniqueConstraint(
-                fields=["message_id", "model"], name="cost_once_per_answer"
+                fields=["session", "message_id", "model"], name="cost_once_per_answer"
             )
         ]
 

@@ -67,6 +67,16 @@ def test_the_same_answer_counts_once(run: Run) -> None:
     assert run.session.events.filter(type="agent:cost_update").count() == 1
 
 
+def test_the_same_id_from_another_sessions_provider_counts_too(run: Run) -> None:
+    other = factories.make_session(run.session.owner, "Another task")
+    record(run.session)
+
+    assert record(other)
+
+    for session in AgentSession.objects.all():
+        assert session.cost_usd_micros == cost_of(USAGE)
+
+
 def test_totals_are_sums_of_the_ledger(run: Run) -> None:
     AgentSession.objects.update(cost_usd_micros=12345, output_tokens=99)
 
