@@ -177,6 +177,8 @@ def _mcp_server(tool_name: str) -> str:
 
 
 def approval_requested(approval: ApprovalRequest) -> None:
+    if not approval.track_analytics:
+        return
     session = approval.session
     earlier = session.approvals.exclude(pk=approval.pk)
     record(
@@ -189,6 +191,8 @@ def approval_requested(approval: ApprovalRequest) -> None:
 
 
 def approval_resolved(approval: ApprovalRequest) -> None:
+    if not approval.track_analytics:
+        return
     decided_at = approval.decided_at or timezone.now()
     latency = decided_at - approval.created_at
     record(

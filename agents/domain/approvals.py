@@ -27,7 +27,7 @@ from agents.policy.paths import Place
 from agents.policy.rules import Rule, suggest_rule
 from agents.rendering.text import clean_json, clean_text
 
-from . import analytics, audit, runs, schemas, settling
+from . import analytics, audit, releases, runs, schemas, settling
 from .locks import lock_run, lock_session
 from .status import refresh_status
 
@@ -73,6 +73,7 @@ def open_approval(
     rule_id: str = "",
     agent_id: str = "",
     hot_seconds: float | None = None,
+    track_analytics: bool = True,
 ) -> ApprovalRequest:
     """The request of this tool call; asking again finds the first one.
 
@@ -98,6 +99,7 @@ def open_approval(
                 reason=reason,
                 rule_id=rule_id,
             ),
+            "track_analytics": track_analytics,
             "hot_until": now + timedelta(seconds=hot),
             "expires_at": now + timedelta(days=conf().approval_expiry_days),
         },
@@ -122,7 +124,8 @@ def decide_approval(
 ) -> ApprovalRequest:
     """Answer a pending approval; the first answer wins.
 
-    The caller has checked that `user` may operate the session.
+    The caller has checked that `user` may operate the session. A rule that it makes
+    answers what else waits for the same.
 
     Raises:
         AlreadyDecidedError: somebody else was first, or it ended; says who.
@@ -152,8 +155,7 @@ def decide_approval(
         approval.refresh_from_db()
         if not won:
             raise AlreadyDecidedError(describe_outcome(approval))
-        if rule is not None:
-            _keep_rule(approval, user, rule)
+        kept = _keep_rule(approval, user, rule) if rule is not None else None
         audit.record(
             "approval.decided",
             actor=user,
@@ -166,6 +168,8 @@ def decide_approval(
         settling.announce(approval, status, decided_by=user.get_username())
         refresh_status(approval.session_id)
         runs.resume_if_decided(approval.run_id)
+    if kept is not None:
+        releases.release_waiting(kept)
     return approval
 
 
@@ -214,7 +218,7 @@ def preview_rule(approval: ApprovalRequest) -> Rule | None:
     return suggest_rule(call, Place(Path(approval.session.cwd), None))
 
 
-def _keep_rule(approval: ApprovalRequest, user: User, rule: Rule) -> None:
+def _keep_rule(approval: ApprovalRequest, user: User, rule: Rule) -> PermissionRule:
     """Leave the rule where people can see and revoke it."""
     is_session = approval.scope == ApprovalScope.SESSION
     kept = PermissionRule.objects.create(
@@ -227,6 +231,7 @@ def _keep_rule(approval: ApprovalRequest, user: User, rule: Rule) -> None:
         created_from=approval,
     )
     audit.record("rule.created", actor=user, target=kept, rule=str(kept))
+    return kept
 
 
 def consume(approval_id: UUID) -> bool:
@@ -310,7 +315,7 @@ def expire_approvals() -> int:
 def _end(approval: ApprovalRequest, status: ApprovalStatus, message: str = "") -> bool:
     """Settle a request without a person; its run may be parked by now."""
     lock_session(approval.session_id)
-    won = settling.settle(approval, status, message)
+    won = settling.settle(approval, status, message=message)
     if won:
         refresh_status(approval.session_id)
         runs.resume_if_decided(approval.run_id)

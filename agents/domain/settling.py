@@ -1,12 +1,14 @@
-"""Approvals that end without a person: cancelled with their run, or expired."""
+"""Approvals that end without a person's answer: cancelled, expired, or by a rule."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from django.utils import timezone
 
 from agents.events.bus import approval_group, publish_on_commit, ring_on_commit
 from agents.events.vocabulary import ApprovalResolved
-from agents.models import ApprovalRequest, Run
+from agents.models import ApprovalRequest, Run, User
 from agents.models.approvals import ApprovalStatus
 
 from . import analytics, blocks
@@ -21,18 +23,30 @@ def cancel_pending(run: Run) -> None:
 
 
 def settle(
-    approval: ApprovalRequest, status: ApprovalStatus, message: str = ""
+    approval: ApprovalRequest,
+    status: ApprovalStatus,
+    *,
+    channel: str = "system",
+    decided_by: User | None = None,
+    **facts: Any,
 ) -> bool:
-    """End a pending approval by the system. Returns: False if it was decided."""
+    """End a pending approval without asking. Returns: False if it was decided.
+
+    `facts` are further columns; `decided_by` is whose word it goes back to.
+    """
     won = ApprovalRequest.objects.filter(
         pk=approval.pk, status=ApprovalStatus.PENDING
     ).update(
-        status=status, decided_at=timezone.now(), channel="system", message=message
+        status=status,
+        decided_at=timezone.now(),
+        channel=channel,
+        decided_by=decided_by,
+        **facts,
     )
     if won:
         approval.refresh_from_db()
         analytics.approval_resolved(approval)
-        announce(approval, status)
+        announce(approval, status, decided_by.get_username() if decided_by else "")
     return bool(won)
 
 

@@ -24,7 +24,7 @@ from claude_agent_sdk import (
 from django.utils import timezone
 
 from agents.conf import conf
-from agents.domain import approvals, blocks, permissions
+from agents.domain import approvals, blocks, permissions, releases
 from agents.events.bus import Inbox, approval_group, listen
 from agents.models import AgentSession, ApprovalRequest, Run
 from agents.models.approvals import ApprovalKind, ApprovalStatus
@@ -250,7 +250,8 @@ def _find(run: Run, call: Call) -> ApprovalRequest | None:
 
 
 def _open(run: Run, call: Call, verdict: Verdict) -> ApprovalRequest:
-    return approvals.open_approval(
+    """Open the request, unless a rule that answers it was made just now."""
+    approval = approvals.open_approval(
         run,
         tool_use_id=call.tool_use_id,
         tool_name=call.tool_name,
@@ -259,6 +260,9 @@ def _open(run: Run, call: Call, verdict: Verdict) -> ApprovalRequest:
         reason=verdict.reason,
         rule_id=verdict.rule_id or "",
     )
+    if approval.is_pending:
+        releases.release_if_allowed(approval)
+    return approval
 
 
 def _after_plan(approval: ApprovalRequest) -> list[PermissionUpdate] | None:
@@ -340,6 +344,7 @@ async def request_approval(
     tool_name: str,
     tool_input: dict[str, Any],
     timeout_seconds: float | None = None,
+    track_analytics: bool = True,
     *,
     tool_use_id: str | None = None,
     reason: str = "",
@@ -351,11 +356,19 @@ async def request_approval(
 
     Args:
         timeout_seconds: the hot window; None takes the site's.
+        track_analytics: whether asking and answering are kept as analytics events.
 
     Returns: {"behavior": "allow" | "deny", "message": …, "updated_input": …}
     """
     approval = await in_database(
-        _open_for, session, tool_name, tool_input, timeout_seconds, tool_use_id, reason
+        _open_for,
+        session,
+        tool_name=tool_name,
+        tool_input=tool_input,
+        hot_seconds=timeout_seconds,
+        track_analytics=track_analytics,
+        tool_use_id=tool_use_id or f"own-{uuid4()}",
+        reason=reason,
     )
     decided = await wait_for_decision(approval)
     await in_database(approvals.consume, decided.pk)
@@ -367,20 +380,5 @@ async def request_approval(
     }
 
 
-def _open_for(
-    session: AgentSession,
-    tool_name: str,
-    tool_input: dict[str, Any],
-    timeout_seconds: float | None,
-    tool_use_id: str | None,
-    reason: str,
-) -> ApprovalRequest:
-    run = session.runs.unfinished().get()
-    return approvals.open_approval(
-        run,
-        tool_use_id=tool_use_id or f"own-{uuid4()}",
-        tool_name=tool_name,
-        tool_input=tool_input,
-        reason=reason,
-        hot_seconds=timeout_seconds,
-    )
+def _open_for(session: AgentSession, **request: Any) -> ApprovalRequest:
+    return approvals.open_approval(session.runs.unfinished().get(), **request)

@@ -429,6 +429,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("stops_run", models.BooleanField(default=False)),
+                ("track_analytics", models.BooleanField(default=True)),
                 ("consumed_at", models.DateTimeField(blank=True, null=True)),
                 ("hot_until", models.DateTimeField(blank=True, null=True)),
                 ("expires_at", models.DateTimeField()),

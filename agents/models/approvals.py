@@ -71,13 +71,15 @@ class ApprovalRequest(PublicIdModel):
     )
     decided_at = models.DateTimeField(null=True, blank=True)
     channel = models.CharField(max_length=20, blank=True, default="")
-    """How the decision came in: "page", "inbox", "api", "email", "system"."""
+    """How the decision came in: "page", "inbox", "api", "email", "rule", "system"."""
     message = models.TextField(blank=True, default="")
     updated_input = models.JSONField(null=True, blank=True)
     scope = models.CharField(
         max_length=7, choices=ApprovalScope.choices, default=ApprovalScope.ONCE
     )
     stops_run = models.BooleanField(default=False)
+    track_analytics = models.BooleanField(default=True)
+    """False for calls that are too many to be counted, a browser's single steps."""
     consumed_at = models.DateTimeField(null=True, blank=True)
     hot_until = models.DateTimeField(null=True, blank=True)
     expires_at = models.DateTimeField()

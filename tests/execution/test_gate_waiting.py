@@ -17,7 +17,14 @@ from agents.errors import AlreadyDecidedError
 from agents.execution.approval import request_approval
 from agents.execution.engine import Engine
 from agents.execution.processes import find_marked
-from agents.models import AgentSession, ApprovalRequest, PermissionRule, User
+from agents.models import (
+    AgentSession,
+    AnalyticsEvent,
+    ApprovalRequest,
+    PermissionRule,
+    Run,
+    User,
+)
 from agents.models.approvals import ApprovalScope, ApprovalStatus
 from agents.models.messages import ToolOutcome
 from agents.models.runs import StopReason
@@ -242,6 +249,29 @@ def prefer_denial(user: User) -> None:
     preferences.save()
 
 
+async def test_what_waits_for_the_same_is_let_through_by_its_new_rule(
+    engine: Engine, alice: User
+) -> None:
+    calls = [f'demo: tool Bash {{"command": "ls -{flag}"}}' for flag in "alR"]
+    chats = [
+        await Chat.launch(
+            alice, "\n".join(["demo: parallel", *calls[:2], "demo: end"])
+        ),
+        await Chat.launch(alice, calls[2]),
+    ]
+    for chat, count in zip(chats, (2, 1), strict=True):
+        await until(lambda c=chat, n=count: c.session.approvals.pending().count() == n)
+
+    await chats[0].decide(is_approved=True, scope=ApprovalScope.ALWAYS)
+    ended = [await chat.finished() for chat in chats]
+
+    assert [run.success for run in ended] == [True, True]
+    by_rule = await in_thread(ApprovalRequest.objects.filter(channel="rule").count)
+    assert by_rule == 2
+    rule = await in_thread(PermissionRule.objects.get)
+    assert (rule.matcher, rule.hits) == ("ls:*", 2)
+
+
 async def test_a_tool_of_ours_can_ask_and_waits(engine: Engine, alice: User) -> None:
     chat = await Chat.launch(alice, "demo: hold own-tool after 2 words")
     await chat.writing()
@@ -260,6 +290,24 @@ async def test_a_tool_of_ours_can_ask_and_waits(engine: Engine, alice: User) -> 
     assert "Not to bob." in [answer["message"] for answer in answers]
     await chat.stop()
     await chat.finished()
+
+
+@pytest.mark.parametrize("tracked", [True, False])
+async def test_what_a_tool_of_ours_asks_is_kept_as_analytics_if_wanted(
+    run: Run, alice: User, tracked: bool
+) -> None:
+    asked = asyncio.ensure_future(
+        request_approval(run.session, "mcp__own__send", {}, 60, tracked)
+    )
+    approval = await until(run.session.approvals.pending().first)
+    await in_thread(
+        approvals.decide_approval, approval, alice, Decision(is_approved=True)
+    )
+    assert (await asked)["behavior"] == "allow"
+
+    kept = AnalyticsEvent.objects.filter(type__startswith="approval.")
+    names = await in_thread(lambda: list(kept.values_list("type", flat=True)))
+    assert names == (["approval.requested", "approval.resolved"] if tracked else [])
 
 
 async def test_a_stop_withdraws_what_was_asked(engine: Engine, alice: User) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from agents.domain.approvals import preview_rule
+from agents.domain.releases import CHANNEL as RULE_CHANNEL
 from agents.models import AgentSession, ApprovalRequest, User
 from agents.models.approvals import ApprovalKind, ApprovalScope, ApprovalStatus
 from agents.rendering.approvals import ApprovalView, approval_view
@@ -80,7 +81,8 @@ class ApprovalCard:
         if self.approval.kind == ApprovalKind.QUESTION and word == "approved":
             word = "answered"
         by = self.approval.decided_by
-        who = f" by {by.get_username()}" if by else ""
+        way = "a rule of " if self.approval.channel == RULE_CHANNEL else ""
+        who = f" by {way}{by.get_username()}" if by else ""
         scope = _SCOPES.get(self.approval.scope, "")
         return f"{self.view.headline}: {word}{who}{scope}"
 

@@ -1,0 +1,170 @@
+"""A new standing rule answers what already waits for the same permission."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents.domain import approvals, releases, runs
+from agents.domain.approvals import Decision, decide_approval
+from agents.domain.queries.approvals import ApprovalCard
+from agents.models import (
+    AgentSession,
+    AnalyticsEvent,
+    ApprovalRequest,
+    AuditEntry,
+    PermissionRule,
+    Run,
+    User,
+)
+from agents.models.approvals import ApprovalScope, ApprovalStatus
+from agents.models.runs import RunKind, RunState
+from agents.models.sessions import SessionStatus
+from tests import factories
+
+LOOK = {"command": "git status"}
+LOOK_TOO = {"command": "git status --short"}
+PUSH = {"command": "git push"}
+SESSION = Decision(is_approved=True, scope=ApprovalScope.SESSION)
+ALWAYS = Decision(is_approved=True, scope=ApprovalScope.ALWAYS)
+
+
+def ask(run: Run, tool_use_id: str, command: dict[str, str]) -> ApprovalRequest:
+    return factories.ask_approval(run, tool_use_id, "Bash", command)
+
+
+def is_open(approval: ApprovalRequest) -> bool:
+    approval.refresh_from_db()
+    return approval.is_pending
+
+
+@pytest.fixture
+def run(run: Run) -> Run:
+    """In a jail: without one every command is asked about, whatever the rules say."""
+    Run.objects.update(jailed=True)
+    run.refresh_from_db()
+    return run
+
+
+@pytest.fixture
+def elsewhere(run: Run) -> Run:
+    """A turn of another agent of alice's."""
+    other = factories.make_session(run.session.owner, "Another task")
+    return factories.start_turn(other)
+
+
+@pytest.fixture
+def of_bob(bob: User) -> Run:
+    return factories.start_turn(factories.make_session(bob))
+
+
+def test_what_waits_in_the_session_is_approved_by_its_new_rule(
+    run: Run, alice: User, elsewhere: Run
+) -> None:
+    first, same = ask(run, "toolu_1", LOOK), ask(run, "toolu_2", LOOK_TOO)
+    wider, other = ask(run, "toolu_3", PUSH), ask(elsewhere, "toolu_4", LOOK)
+
+    decide_approval(first, alice, SESSION)
+
+    assert [is_open(each) for each in (same, wider, other)] == [False, True, True]
+    rule = PermissionRule.objects.get()
+    assert (same.status, same.channel, same.rule_id) == (
+        ApprovalStatus.APPROVED,
+        "rule",
+        str(rule.pk),
+    )
+    assert (same.decided_by, same.scope) == (alice, ApprovalScope.SESSION)
+    assert rule.hits == 1
+    assert same.session.status == SessionStatus.WAITING_APPROVAL
+
+
+def test_its_release_is_told_and_kept_like_any_decision(run: Run, alice: User) -> None:
+    first, same = ask(run, "toolu_1", LOOK), ask(run, "toolu_2", LOOK)
+
+    decide_approval(first, alice, SESSION)
+
+    told = run.session.events.filter(type="agent:approval_resolved")
+    assert [event.data["tool_use_id"] for event in told] == ["toolu_1", "toolu_2"]
+    audited = AuditEntry.objects.get(action="approval.decided", target_id=same.pk)
+    assert audited.data["rule"] == str(PermissionRule.objects.get())
+    counted = AnalyticsEvent.objects.filter(type="approval.resolved")
+    assert [row.data["decision"] for row in counted] == ["approved", "approved"]
+    same.refresh_from_db()
+    card = ApprovalCard(same, can_answer=True)
+    assert card.outcome.endswith(": approved by a rule of alice, for this session")
+
+
+def test_always_speaks_to_all_agents_of_that_person(
+    run: Run, alice: User, elsewhere: Run, of_bob: Run
+) -> None:
+    first, other = ask(run, "toolu_1", LOOK), ask(elsewhere, "toolu_2", LOOK)
+    foreign = ask(of_bob, "toolu_3", LOOK)
+
+    decide_approval(first, alice, ALWAYS)
+
+    assert (is_open(other), is_open(foreign)) == (False, True)
+    assert AgentSession.objects.get(pk=elsewhere.session_id).status == "running"
+
+
+def test_a_parked_run_goes_on_by_the_rule(
+    run: Run, alice: User, elsewhere: Run
+) -> None:
+    parked = ask(elsewhere, "toolu_1", LOOK)
+    assert runs.park_run(elsewhere)
+
+    decide_approval(ask(run, "toolu_2", LOOK), alice, ALWAYS)
+
+    assert not is_open(parked)
+    elsewhere.refresh_from_db()
+    assert (elsewhere.state, elsewhere.kind) == (RunState.QUEUED, RunKind.RESUME)
+
+
+def test_a_rule_that_asks_is_stronger(run: Run, alice: User) -> None:
+    first, same = ask(run, "toolu_1", LOOK), ask(run, "toolu_2", LOOK)
+    PermissionRule.objects.create(
+        owner=alice, scope="user", tool="Bash", matcher="git:*", effect="ask"
+    )
+
+    decide_approval(first, alice, SESSION)
+
+    assert is_open(same)
+
+
+def test_without_a_jail_each_command_is_still_asked_about(
+    run: Run, alice: User
+) -> None:
+    Run.objects.update(jailed=False)
+    first, same = ask(run, "toolu_1", LOOK), ask(run, "toolu_2", LOOK)
+
+    decide_approval(first, alice, SESSION)
+
+    assert is_open(same)
+
+
+def test_a_question_is_never_answered_by_a_rule(run: Run, alice: User) -> None:
+    question = factories.ask_question(run)
+    PermissionRule.objects.create(owner=alice, scope="user", tool="*", effect="allow")
+
+    assert not releases.release_if_allowed(question)
+    assert is_open(question)
+
+
+def test_a_call_that_came_while_the_rule_was_made_finds_it(
+    run: Run, alice: User
+) -> None:
+    late = ask(run, "toolu_1", LOOK)
+    PermissionRule.objects.create(
+        owner=alice, scope="user", tool="Bash", matcher="git status:*", effect="allow"
+    )
+
+    assert releases.release_if_allowed(late)
+    assert not releases.release_if_allowed(late)
+    assert approvals.consume(late.pk)
+
+
+def test_a_session_that_was_deleted_meanwhile_is_passed_over(
+    run: Run, alice: User
+) -> None:
+    waiting = ask(run, "toolu_1", LOOK)
+    run.session.delete()
+
+    assert not releases.release_if_allowed(waiting)
