@@ -325,6 +325,16 @@ class Migration(migrations.Migration):
                         to="agents.agentsession",
                     ),
                 ),
+                (
+                    "host_session",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="guests",
+                        to="agents.agentsession",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
@@ -1593,12 +1603,12 @@ class Migration(migrations.Migration):
             model_name="agentsession",
             index=models.Index(fields=["status"], name="session_by_status"),
         ),
-        migrations.AddIndex(
+        migrations.AddConstraint(
             model_name="agentsession",
-            index=models.Index(
-                condition=models.Q(("parent_session__isnull", False)),
-                fields=["parent_session", "parent_tool_use_id"],
-                name="session_by_parent",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("parent_tool_use_id", ""), _negated=True),
+                fields=("parent_session", "parent_tool_use_id"),
+                name="session_one_per_call",
             ),
         ),
         migrations.AddConstraint(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db import models
 from django.db.models import F, Q
 from django.utils import timezone
@@ -45,18 +47,23 @@ class Network(models.TextChoices):
 
 class AgentSessionQuerySet(models.QuerySet["AgentSession"]):
     def visible_to(self, user: User) -> AgentSessionQuerySet:
-        """The person's own sessions and those shared with them."""
-        return self.filter(Q(owner=user) | Q(pk__in=user.shares.values("session_id")))
+        """The person's own sessions, those shared with them, and their sub-agents."""
+        return self.filter(_of(user, user.shares.values("session_id")))
 
     def operable_by(self, user: User) -> AgentSessionQuerySet:
         """Where the person may send, stop and decide."""
         if not user.may_start_agents:
             return self.none()
         shared = user.shares.filter(right=ShareRight.OPERATE)
-        return self.filter(Q(owner=user) | Q(pk__in=shared.values("session_id")))
+        return self.filter(_of(user, shared.values("session_id")))
 
     def recent_first(self) -> AgentSessionQuerySet:
         return self.order_by(F("updated_at").desc())
+
+
+def _of(user: User, shared: models.QuerySet[Any, Any]) -> Q:
+    """A sub-agent is part of its host, so whoever may see that may see it."""
+    return Q(owner=user) | Q(pk__in=shared) | Q(host_session__in=shared)
 
 
 class ShareRight(models.TextChoices):
@@ -122,6 +129,10 @@ class AgentSession(PublicIdModel):
     )
     parent_tool_use_id = models.CharField(max_length=200, blank=True, default="")
     """The call in the parent session that this one answers."""
+    host_session = models.ForeignKey(
+        "self", null=True, blank=True, on_delete=models.CASCADE, related_name="guests"
+    )
+    """Of a sub-agent: the session that runs it, in whose rows its words stand."""
     agent_id = models.CharField(max_length=200, blank=True, default="")
     """The CLI's id of a sub-agent."""
     depth = models.PositiveSmallIntegerField(default=0)
@@ -150,13 +161,13 @@ class AgentSession(PublicIdModel):
         indexes = [
             models.Index(fields=["owner", "-updated_at"], name="session_by_owner"),
             models.Index(fields=["status"], name="session_by_status"),
-            models.Index(
-                fields=["parent_session", "parent_tool_use_id"],
-                condition=Q(parent_session__isnull=False),
-                name="session_by_parent",
-            ),
         ]
         constraints = [
+            models.UniqueConstraint(
+                fields=["parent_session", "parent_tool_use_id"],
+                condition=~Q(parent_tool_use_id=""),
+                name="session_one_per_call",
+            ),
             one_of("status", SessionStatus),
             one_of("kind", SessionKind),
             one_of("effort", Effort),
@@ -171,3 +182,8 @@ class AgentSession(PublicIdModel):
     @property
     def is_active(self) -> bool:
         return self.status in ACTIVE_STATUSES
+
+    @property
+    def is_sub_agent(self) -> bool:
+        """Whether it has no rows and no runs of its own, but those of its host."""
+        return self.host_session_id is not None
