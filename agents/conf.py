@@ -28,7 +28,7 @@ class Conf:
 
     # one run
     connect_timeout_seconds: float = 60
-    interrupt_timeout_seconds: float = 2
+    interrupt_timeout_seconds: float = 1
     stop_deadline_seconds: float = 4
     control_poll_seconds: float = 3
     stalled_after_seconds: float = 20
@@ -49,6 +49,7 @@ class Conf:
 
     # live pages
     watch_poll_seconds: float = 3
+    replay_max_events: int = 200
     transcript_page_size: int = 60
     message_preview_bytes: int = 64 * 1024
 

@@ -97,8 +97,8 @@ async def _interrupt(
 ) -> ResultMessage | None:
     """Stop the CLI's turn and take what it still says; bounded in time."""
     try:
-        await client.interrupt()
         async with asyncio.timeout(conf().interrupt_timeout_seconds):
+            await client.interrupt()
             async for message in client.messages(heeds_stop=False):
                 await translator.handle(message)
                 if isinstance(message, ResultMessage):

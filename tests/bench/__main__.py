@@ -21,7 +21,7 @@ from typing import Any
 
 from tests.server import ROOT
 
-from . import children, first_token, gateway, report, search, streaming
+from . import children, first_token, gateway, report, search, stop, streaming
 from .plan import QUICK, Plan
 
 DOCUMENT = ROOT / "docs" / "performance.md"
@@ -31,6 +31,7 @@ Measure = Callable[[Plan, Path, str], Awaitable[Any]]
 PARTS: dict[str, Measure] = {
     "first_token": first_token.measure,
     "streaming": streaming.measure,
+    "stop": stop.measure,
     "gateway": gateway.measure,
     "search": search.measure,
 }

@@ -18,6 +18,7 @@ AIM_SESSIONS = 10
 AIM_ADDED_MS = {50: 60, 95: 120}
 AIM_COLD_RATIO = 1.15
 AIM_SESSION_MB = 3.0
+AIM_STOP_MS = 2000
 
 Row = Sequence[str]
 
@@ -27,6 +28,7 @@ def tables(measured: dict[str, Any]) -> str:
     makers: list[tuple[str, str, Callable[[Any], str]]] = [
         ("streaming", "From the model to the page", _streaming),
         ("first_token", "First word after Send", _first_token),
+        ("stop", "Stop", _stop),
         ("streaming", "Memory of the server", lambda found: _memory(found["memories"])),
         ("gateway", "The gateway alone", _gateway),
         ("search", "Search in the history", search_table),
@@ -130,6 +132,11 @@ def _first_token(found: dict[str, Any]) -> str:
     return markdown_table(["", "OpenSwarm, ms", "SDK alone, ms", "ratio"], rows)
 
 
+def _stop(found: dict[str, Any]) -> str:
+    row = ["until no process is left", _range(found["gone_ms"])]
+    return markdown_table(["", "OpenSwarm, ms"], [row])
+
+
 def _range(values: Sequence[float]) -> str:
     return f"{median(values):.0f} ({min(values):.0f} to {max(values):.0f})"
 
@@ -200,6 +207,9 @@ def _aims(measured: dict[str, Any]) -> str:
         rows.append(_memory_aim(measured["streaming"]["memories"]))
     if "first_token" in measured:
         rows.append(_cold_aim(measured["first_token"]))
+    if "stop" in measured:
+        slowest = max(measured["stop"]["gone_ms"])
+        rows.append(_verdict("Stop, the slowest", AIM_STOP_MS, slowest, "ms", digits=0))
     return markdown_table(["aim", "wanted", "measured", ""], rows) if rows else ""
 
 

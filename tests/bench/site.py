@@ -60,10 +60,16 @@ class Owner(Visitor):
         return UUID(answer.url.path.split("/")[2])
 
     def send(self, session_id: UUID, text: str) -> None:
+        self._press(f"/sessions/{session_id}/messages/", text=text)
+
+    def stop(self, session_id: UUID) -> None:
+        self._press(f"/sessions/{session_id}/stop/")
+
+    def _press(self, path: str, **data: str) -> None:
         """As the page does it: by htmx, which gets a fragment and not the page."""
         answer = self.client.post(
-            f"/sessions/{session_id}/messages/",
-            data={"text": text},
+            path,
+            data=data,
             headers={
                 "HX-Request": "true",
                 "X-CSRFToken": self.client.cookies.get("csrftoken") or "",
@@ -94,6 +100,9 @@ class Site:
 
     async def send(self, session_id: UUID, text: str) -> None:
         await asyncio.to_thread(self.owner.send, session_id, text)
+
+    async def stop(self, session_id: UUID) -> None:
+        await asyncio.to_thread(self.owner.stop, session_id)
 
     @asynccontextmanager
     async def page(self, session_id: UUID) -> AsyncIterator[Viewer]:

@@ -62,6 +62,7 @@ def measured() -> dict[str, Any]:
                 {"sessions": 10, "rss_kb": 122_880, "pss_kb": 112_640},
             ],
         },
+        "stop": {"gone_ms": [300, 2500, 200]},
         "gateway": [{"streams": 1, "direct": flat(0.5), "through": flat(1.25)}],
     }
 
@@ -110,6 +111,7 @@ def test_what_was_measured_is_held_against_the_aims(measured: dict[str, Any]) ->
         ["70 ms", "met"],
         ["2.00 MB", "met"],
         ["1.20 x the SDK alone", "missed"],
+        ["2500 ms", "missed"],
     ]
 
 
@@ -124,11 +126,12 @@ def test_an_aim_about_a_level_that_was_not_measured_is_left_out(
     assert [row[0] for row in table[1:]] == [
         "memory per live session",
         "first word, cold",
+        "Stop, the slowest",
     ]
 
 
 def test_parts_that_were_not_measured_are_left_out(measured: dict[str, Any]) -> None:
-    del measured["streaming"], measured["first_token"]
+    del measured["streaming"], measured["first_token"], measured["stop"]
 
     assert tables(measured).startswith("### The gateway alone\n\n")
     assert tables(measured).count("###") == 1
@@ -150,6 +153,12 @@ def test_first_words_are_told_by_their_middle_and_their_range(
 
     assert table[1][1:] == ["1200 (1100 to 1300)", "1000 (900 to 1100)", "1.20"]
     assert table[2][1:] == ["90 (80 to 100)", "45 (40 to 50)", "2.00"]
+
+
+def test_stop_is_told_by_its_middle_and_its_range(measured: dict[str, Any]) -> None:
+    table = section(tables(measured), "Stop")
+
+    assert table[1] == ["until no process is left", "300 (200 to 2500)"]
 
 
 def test_memory_is_told_in_total_and_per_session(measured: dict[str, Any]) -> None:

@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from agents.conf import conf
 from agents.demo.server import DemoServer
+from agents.execution.client import GRACE_SECONDS
 from agents.execution.engine import Engine
 from agents.execution.processes import find_marked
 from agents.models import Run, User
@@ -145,6 +147,10 @@ async def test_a_process_that_answers_nothing_is_ended_all_the_same(
 
     await in_thread(partial.refresh_from_db)
     assert partial.is_interrupted
+
+
+def test_what_stop_waits_for_adds_up_to_less_than_two_seconds() -> None:
+    assert conf().interrupt_timeout_seconds + GRACE_SECONDS <= 1.5
 
 
 async def test_what_was_typed_meanwhile_waits_for_a_word(
