@@ -27,11 +27,11 @@ from agents.models import (
     TranscriptEntry,
     User,
 )
-from agents.models.sessions import SessionKind, SessionStatus
+from agents.models.sessions import SessionKind
 
 from . import analytics, audit, runs
 from .locks import lock_session
-from .status import publish_status
+from .status import publish_status, refresh_status
 from .transcripts import has_transcript
 
 DELETED = "session.deleted"
@@ -97,8 +97,9 @@ def resume_session(session: AgentSession, user: User) -> bool:
     if locked.closed_at is None:
         return False
     AgentSession.objects.filter(pk=session.pk).update(
-        closed_at=None, status=SessionStatus.STOPPED, updated_at=timezone.now()
+        closed_at=None, is_resumed=True, updated_at=timezone.now()
     )
+    refresh_status(session.pk)
     analytics.session_resumed(locked, locked.closed_at, user)
     audit.record("session.resumed", actor=user, target=session)
     session.refresh_from_db()

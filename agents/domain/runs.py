@@ -74,6 +74,7 @@ def start_run(message: Message, *, kind: RunKind) -> Run:
         trigger_message=message,
         kind=kind,
     )
+    AgentSession.objects.filter(pk=run.session_id).update(is_resumed=False)
     refresh_status(run.session_id)
     dispatcher().enqueue(run.pk)
     return run
@@ -309,7 +310,8 @@ def stop_agent(session: AgentSession) -> bool:
     Returns: False when nothing was running.
     """
     lock_session(session.pk)
-    for child in session.children.filter(status__in=ACTIVE_STATUSES):
+    at_work = session.children.filter(status__in=ACTIVE_STATUSES, host_session=None)
+    for child in at_work:
         stop_agent(child)
     run = session.runs.unfinished().select_related("branch").first()
     if run is None:

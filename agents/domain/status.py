@@ -29,12 +29,14 @@ def derive_status(session_id: UUID) -> SessionStatus:
     # Not by created_at alone: a clock that was set back must not hide what runs now.
     latest = F("finished_at").desc(nulls_first=True), "-created_at"
     run = Run.objects.filter(session_id=session_id).order_by(*latest).first()
+    if run is not None and run.state in LIVE_STATES:
+        return SessionStatus.RUNNING
+    if run is not None and run.state != RunState.FINISHED:
+        return SessionStatus.QUEUED
+    if AgentSession.objects.filter(pk=session_id, is_resumed=True).exists():
+        return SessionStatus.STOPPED
     if run is None:
         return SessionStatus.IDLE
-    if run.state in LIVE_STATES:
-        return SessionStatus.RUNNING
-    if run.state != RunState.FINISHED:
-        return SessionStatus.QUEUED
     return _AFTER.get(StopReason(run.stop_reason), SessionStatus.STOPPED)
 
 

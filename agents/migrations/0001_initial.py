@@ -297,6 +297,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("closed_at", models.DateTimeField(blank=True, null=True)),
+                ("is_resumed", models.BooleanField(default=False)),
                 (
                     "model_set_by",
                     models.ForeignKey(

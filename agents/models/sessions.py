@@ -154,6 +154,8 @@ class AgentSession(PublicIdModel):
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(default=timezone.now, editable=False)
     closed_at = models.DateTimeField(null=True, blank=True)
+    is_resumed = models.BooleanField(default=False)
+    """Whether it was opened again and nothing has run since: then it is stopped."""
 
     objects = AgentSessionQuerySet.as_manager()
 

@@ -11,6 +11,8 @@ from django.apps import apps
 from django.db import transaction
 
 from agents.domain import branches, lifecycle, messages, metadata, runs, sessions
+from agents.domain.duplicates import duplicate_session
+from agents.domain.status import refresh_status
 from agents.errors import (
     LeaseLostError,
     NotAllowedError,
@@ -28,7 +30,7 @@ from agents.models import (
     TranscriptEntry,
     User,
 )
-from agents.models.sessions import SessionKind, ShareRight
+from agents.models.sessions import SessionKind, SessionStatus, ShareRight
 from tests import factories
 
 pytestmark = pytest.mark.django_db
@@ -185,6 +187,31 @@ def test_changing_a_setting_leaves_a_resumed_session_stopped(
     sessions.update_session(run.session, alice, effort="high")
 
     assert AgentSession.objects.get(pk=run.session_id).status == "stopped"
+
+
+@pytest.mark.parametrize("stop_reason", ["no_tool_calls", "error"])
+def test_a_resumed_session_stays_stopped_until_something_runs(
+    run: Run, alice: User, stop_reason: str
+) -> None:
+    factories.end_turn(run, stop_reason=stop_reason)
+    sessions.close_session(run.session, alice)
+    sessions.resume_session(run.session, alice)
+
+    assert refresh_status(run.session_id) == SessionStatus.STOPPED
+
+    messages.send_message(run.session, author=alice, text="Go on")
+    factories.end_turn(factories.start_turn(run.session))
+    assert refresh_status(run.session_id) == SessionStatus.COMPLETED
+
+
+def test_what_never_ran_is_stopped_too_when_it_is_resumed(alice: User) -> None:
+    empty = duplicate_session(factories.make_session(alice), alice)
+    assert empty.status == SessionStatus.IDLE
+    sessions.close_session(empty, alice)
+
+    sessions.resume_session(empty, alice)
+
+    assert refresh_status(empty.pk) == SessionStatus.STOPPED
 
 
 def test_resuming_what_is_open_changes_nothing(
