@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Q
@@ -28,7 +27,6 @@ from . import audit, notices
 from .locks import lock_run
 from .queries.branches import lineage
 
-NOT_RECORDED = "The files of this turn were not recorded."
 RESTORE_FLAG = "restore_files"
 """In a message's attachments: its turn begins with the files as they were then."""
 
@@ -62,8 +60,21 @@ def _restore_as_asked(run: Run) -> None:
     except (WorkspaceError, OSError) as error:
         _tell(run, f"The files were not restored: {_reason(error)}")
         return
+    notices.add_notice(
+        run, "info", _what_was_done(restored.files_changed), title="Files restored"
+    )
     if restored.kept:
         _tell(run, f"Some files could not be restored: {', '.join(restored.kept)}")
+
+
+def _what_was_done(files_changed: int) -> str:
+    match files_changed:
+        case 0:
+            return "The files were already as they were before this message."
+        case 1:
+            return "1 file is again as it was before this message."
+        case count:
+            return f"{count} files are again as they were before this message."
 
 
 def record_snapshot(run: Run, *, is_before: bool = False) -> Snapshot | None:
@@ -87,19 +98,23 @@ def record_snapshot(run: Run, *, is_before: bool = False) -> Snapshot | None:
 @transaction.atomic
 def _store(run: Run, taken: Taken, *, is_before: bool) -> Snapshot | None:
     message_seq = lock_run(run).last_message_seq
+    parent_commit = taken.parent
     if is_before:
         if run.kind == RunKind.PROMPT:  # a later try comes after what the first did
             message_seq = run.trigger_message.seq - 1
-        known = _latest(run.branch, before_seq=message_seq + 1)
+        known = latest(run.branch, before_seq=message_seq + 1)
         if known is not None and known.commit == taken.commit:
             return None
+    elif (known := latest(run.branch, before_seq=message_seq + 1)) is not None:
+        # A preview during the turn may have recorded a state that is half of it.
+        parent_commit = known.commit
     return Snapshot.objects.create(
         session_id=run.session_id,
         branch_id=run.branch_id,
         run=None if is_before else run,
         message_seq=message_seq,
         commit=taken.commit,
-        parent_commit=taken.parent,
+        parent_commit=parent_commit,
         files_changed=taken.files_changed,
         skipped=taken.skipped,
     )
@@ -110,46 +125,17 @@ def snapshot_before(message: Message) -> Snapshot | None:
 
     Looked for along the message's own line: what another branch did doesn't count.
     """
-    return _latest(message.branch, before_seq=message.seq)
+    return latest(message.branch, before_seq=message.seq)
 
 
-def _latest(branch: MessageBranch, *, before_seq: int) -> Snapshot | None:
+def latest(branch: MessageBranch, *, before_seq: int) -> Snapshot | None:
+    """The newest state on the branch's line of what came before `before_seq`."""
     shown = Q(pk__in=[])
     for stretch in lineage(branch.session_id, branch.pk):
         cut = before_seq if stretch.before_seq is None else stretch.before_seq
         shown |= Q(branch_id=stretch.branch_id, message_seq__lt=min(cut, before_seq))
     found = Snapshot.objects.filter(shown, session_id=branch.session_id)
     return found.order_by("-message_seq", "-created_at").first()
-
-
-def diff_of_run(run: Run) -> list[FileDiff]:
-    """What changed in the folder during the turn.
-
-    Raises: WorkspaceError when it was not recorded.
-    """
-    rows = list(run.snapshots.order_by("created_at"))  # several where it was parked
-    if not rows:
-        raise WorkspaceError(NOT_RECORDED)
-    return _diff(run.session_id, rows[0].parent_commit, rows[-1].commit)
-
-
-def diff_of_branch(branch: MessageBranch) -> list[FileDiff]:
-    """What changed in the folder over the branch's own turns.
-
-    Raises: WorkspaceError when none of them was recorded.
-    """
-    rows = list(branch.snapshots.order_by("created_at"))
-    if not rows:
-        raise WorkspaceError(NOT_RECORDED)
-    first = rows[0]
-    start = first.parent_commit if first.run_id else first.commit
-    return _diff(branch.session_id, start, rows[-1].commit)
-
-
-def _diff(session_id: UUID, commit_a: str, commit_b: str) -> list[FileDiff]:
-    if commit_a == commit_b:
-        return []
-    return parse_patch(snapshots.patch(session_id, commit_a, commit_b))
 
 
 def preview_restore_before(message: Message) -> list[FileDiff]:

@@ -26,7 +26,7 @@ from .database import in_database
 from .failures import error_outcome, failure_of_exception, outcome_of_stop
 from .loop import run_agent_loop
 from .preparation import Prepared, end_of_transcript, prepare
-from .snapshots import after_turn, before_turn
+from .snapshots import after_turn, at_end, before_turn
 from .turn import Turn
 
 logger = logging.getLogger(__name__)
@@ -156,6 +156,7 @@ class RunTask:
                 ended.stop_reason == StopReason.PARKED
             ):  # somebody pressed Stop meanwhile
                 ended = replace(ended, stop_reason=StopReason.CANCELLED)
+            await at_end(turn)
             await in_database(self._finish, ended)
         except LeaseLostError:
             logger.warning("run %s was taken over", turn.run.pk)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from agents.domain import snapshots
+from agents.domain import changes, snapshots
 from agents.errors import LeaseLostError
 from agents.models import Run
 
@@ -27,6 +27,14 @@ async def after_turn(turn: Turn) -> None:
     """
     if turn.stop_cause != "shutdown":
         await _try(snapshots.record_snapshot, turn)
+
+
+async def at_end(turn: Turn) -> None:
+    """Say what the whole turn changed.
+
+    Raises: LeaseLostError.
+    """
+    await _try(changes.note_changes, turn)
 
 
 async def _try(record: Callable[[Run], object], turn: Turn) -> None:

@@ -8,6 +8,7 @@ from .views import (
     accounts,
     approvals,
     branches,
+    changes,
     history,
     messages,
     people,
@@ -112,6 +113,12 @@ urlpatterns = [
         "branches/<uuid:branch_id>/compare/",
         branches.branch_compare,
         name="branch_compare",
+    ),
+    path("runs/<uuid:run_id>/changes/", changes.run_changes, name="run_changes"),
+    path(
+        "sessions/<uuid:session_id>/changes/",
+        changes.session_changes,
+        name="session_changes",
     ),
     path("approvals/", approvals.approval_list, name="approval_list"),
     path(

@@ -24,11 +24,13 @@ from agents.errors import WorkspaceError
 
 from .disk import private_folder, remove_tree
 from .git import Deadline
-from .store import Store, Taken, locked, names_of
+from .store import Counts, Store, Taken, locked, names_of
 
 __all__ = [
+    "Counts",
     "Restored",
     "Taken",
+    "counts",
     "delete_snapshots",
     "patch",
     "preview_restore",
@@ -87,10 +89,22 @@ def patch(session_id: UUID, commit_a: str, commit_b: str) -> str:
 
     Raises: WorkspaceError when one of them isn't there.
     """
+    return _recorded(session_id).patch(commit_a, commit_b)
+
+
+def counts(session_id: UUID, commit_a: str, commit_b: str) -> Counts:
+    """Return how much changed between two states, as `patch` does.
+
+    Raises: WorkspaceError when one of them isn't there.
+    """
+    return _recorded(session_id).counts(commit_a, commit_b)
+
+
+def _recorded(session_id: UUID) -> Store:
     home = _folder_of(session_id)
     if not home.is_dir():
         raise WorkspaceError("The files of this session were not recorded.")
-    return Store(home, None, _deadline()).patch(commit_a, commit_b)
+    return Store(home, None, _deadline())
 
 
 def delete_snapshots(session_id: UUID) -> None:

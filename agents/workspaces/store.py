@@ -42,6 +42,7 @@ CONFIG = {
 }
 _COMMIT_ID = re.compile(r"[0-9a-f]{40}")
 _GITIGNORE = b".gitignore"
+_PLAIN = ("--no-ext-diff", "--no-textconv", "--no-color")
 
 Entries = dict[bytes, tuple[Mode, str]]
 
@@ -55,6 +56,15 @@ class Taken:
     files_changed: int
     files_read: int
     skipped: list[str]  # the first of what was left out for its size
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How much two states differ."""
+
+    files: int
+    added: int  # lines
+    removed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,17 +243,26 @@ class Store:
 
     def patch(self, commit_a: str, commit_b: str) -> str:
         """The unified diff between two commits, cut at its limit."""
-        trees = [
-            _checked(commit) if commit else EMPTY_TREE
-            for commit in (commit_a, commit_b)
-        ]
         printed = self._git().run(
-            *("diff-tree", "-r", "-p", "-M", "--no-ext-diff", "--no-textconv"),
-            *("--no-color", "--src-prefix=a/", "--dst-prefix=b/", *trees, "--"),
+            *("diff-tree", "-r", "-p", "-M", *_PLAIN),
+            *("--src-prefix=a/", "--dst-prefix=b/", *_trees(commit_a, commit_b), "--"),
             max_output_bytes=MAX_PATCH_BYTES,
             truncated=True,
         )
         return printed.decode(errors="replace")
+
+    def counts(self, commit_a: str, commit_b: str) -> Counts:
+        """How much two commits differ; binary files have no lines."""
+        printed = self._git().run(
+            *("diff-tree", "-r", "-M", "--numstat", *_PLAIN),
+            *(*_trees(commit_a, commit_b), "--"),
+        )
+        lines = [line.split(b"\t")[:2] for line in printed.splitlines()]
+        return Counts(
+            files=len(lines),
+            added=sum(int(added) for added, _ in lines if added != b"-"),
+            removed=sum(int(removed) for _, removed in lines if removed != b"-"),
+        )
 
     def _git(self, work_tree: Path | None = None) -> Git:
         return Git(self._repository, self.deadline, work_tree=work_tree, config=CONFIG)
@@ -405,6 +424,10 @@ def _noting(kept: list[bytes], path: bytes) -> Iterator[None]:
         yield
     except OSError:
         kept.append(path)
+
+
+def _trees(*commits: str) -> list[str]:
+    return [_checked(commit) if commit else EMPTY_TREE for commit in commits]
 
 
 def _checked(commit: str) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.domain import branches, runs, snapshots
+from agents.domain import branches, changes, runs, snapshots
 from agents.domain.messages import send_message
 from agents.errors import LeaseLostError, RunActiveError, WorkspaceError
 from agents.models import AgentSession, AuditEntry, Message, Run, Snapshot, User
@@ -54,8 +54,8 @@ def two_turns(session: AgentSession, run: Run, alice: User) -> tuple[Run, Run]:
 def test_each_turn_has_its_own_changes(two_turns):
     first, second = two_turns
 
-    assert listed(snapshots.diff_of_run(first)) == [("one.txt", "added")]
-    assert listed(snapshots.diff_of_run(second)) == [("two.txt", "added")]
+    assert listed(changes.diff_of_run(first)) == [("one.txt", "added")]
+    assert listed(changes.diff_of_run(second)) == [("two.txt", "added")]
 
 
 def test_what_a_person_changed_between_turns_is_not_the_turns(session, run, alice):
@@ -64,7 +64,7 @@ def test_what_a_person_changed_between_turns_is_not_the_turns(session, run, alic
     second = next_turn(session, alice)
     work(second, "two.txt", "2\n")
 
-    assert listed(snapshots.diff_of_run(second)) == [("two.txt", "added")]
+    assert listed(changes.diff_of_run(second)) == [("two.txt", "added")]
     snapshots.restore_before(second.trigger_message, alice)
     assert (Path(session.cwd) / "one.txt").read_text() == "by hand\n"
 
@@ -73,12 +73,12 @@ def test_a_turn_that_changed_nothing_says_so(session, run):
     snapshots.prepare_files(run)
     snapshots.record_snapshot(run)
 
-    assert snapshots.diff_of_run(run) == []
+    assert changes.diff_of_run(run) == []
 
 
 def test_a_turn_without_a_record_says_that(run):
     with pytest.raises(WorkspaceError, match="not recorded"):
-        snapshots.diff_of_run(run)
+        changes.diff_of_run(run)
 
 
 def test_going_back_before_a_message(session, two_turns, alice):
@@ -129,8 +129,8 @@ def test_each_branch_goes_back_along_its_own_line(session, two_turns, alice):
     work(third, "three.txt", "3\n")
 
     assert names(session) == ["one.txt", "three.txt"]
-    assert listed(snapshots.diff_of_branch(third.branch)) == [("three.txt", "added")]
-    assert listed(snapshots.diff_of_branch(first.branch)) == [
+    assert listed(changes.diff_of_branch(third.branch)) == [("three.txt", "added")]
+    assert listed(changes.diff_of_branch(first.branch)) == [
         ("one.txt", "added"),
         ("two.txt", "added"),
     ]
@@ -147,7 +147,7 @@ def test_an_edit_that_does_not_ask_leaves_the_files(session, two_turns, alice):
     work(third, "three.txt", "3\n")
 
     assert names(session) == ["one.txt", "three.txt", "two.txt"]
-    assert listed(snapshots.diff_of_run(third)) == [("three.txt", "added")]
+    assert listed(changes.diff_of_run(third)) == [("three.txt", "added")]
     snapshots.restore_before(edited, alice)
     assert names(session) == ["one.txt", "two.txt"]
 
@@ -179,7 +179,7 @@ def test_a_retry_goes_back_to_before_the_first_try(session, run, alice):
     (Path(session.cwd) / "by-hand.txt").write_text("x")
     work(second, "one.txt", "1\n")
 
-    assert listed(snapshots.diff_of_run(second)) == [("one.txt", "added")]
+    assert listed(changes.diff_of_run(second)) == [("one.txt", "added")]
     snapshots.restore_before(run.trigger_message, alice)
     assert names(session) == []
 
@@ -245,3 +245,47 @@ def test_a_stranger_sees_no_snapshot(session, two_turns, alice, charlie):
     assert Snapshot.objects.visible_to(alice).exists()
     assert not Snapshot.objects.visible_to(charlie).exists()
     assert Message.objects.visible_to(alice).exists()
+
+
+def test_a_look_during_a_turn_takes_nothing_from_what_the_turn_changed(
+    session, two_turns, alice
+):
+    third = next_turn(session, alice)
+    snapshots.prepare_files(third)
+    (Path(session.cwd) / "early.txt").write_text("1\n")
+    snapshots.preview_restore_before(two_turns[0].trigger_message)
+    (Path(session.cwd) / "late.txt").write_text("2\n")
+    snapshots.record_snapshot(third)
+
+    assert listed(changes.diff_of_run(third)) == [
+        ("early.txt", "added"),
+        ("late.txt", "added"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("written", "sentence"),
+    [
+        ([], "The files were already as they were before this message."),
+        (["a"], "1 file is again as it was before this message."),
+        (["a", "b"], "2 files are again as they were before this message."),
+    ],
+)
+def test_the_transcript_says_what_was_put_back(session, run, alice, written, sentence):
+    snapshots.prepare_files(run)
+    for name in written:
+        (Path(session.cwd) / name).write_text("x")
+    snapshots.record_snapshot(run)
+    end_turn(run)
+    branches.edit_message(
+        run.trigger_message,
+        author=alice,
+        text="Another way",
+        attachments={snapshots.RESTORE_FLAG: True},
+    )
+
+    snapshots.prepare_files(start_turn(session))
+
+    [note] = session.messages.filter(role=MessageRole.SYSTEM)
+    assert (note.content["title"], note.text) == ("Files restored", sentence)
+    assert names(session) == []

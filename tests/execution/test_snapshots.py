@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agents.domain import branches, snapshots
+from agents.domain import branches, changes, snapshots
 from agents.execution.engine import Engine
 from agents.models import Message, Run, User
 from agents.rendering.diffs import FileDiff
@@ -32,8 +32,8 @@ async def test_files_follow_the_conversation(engine: Engine, alice: User) -> Non
     await chat.decide(is_approved=True)
     second = await chat.finished(2)
 
-    assert await listed(snapshots.diff_of_run, first) == [("one.txt", "added")]
-    assert await listed(snapshots.diff_of_run, second) == [("two.txt", "added")]
+    assert await listed(changes.diff_of_run, first) == [("one.txt", "added")]
+    assert await listed(changes.diff_of_run, second) == [("two.txt", "added")]
     preview = await listed(snapshots.preview_restore_before, message)
     assert preview == [("two.txt", "deleted")]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.domain import snapshots, workspaces
+from agents.domain import changes, workspaces
 from agents.execution.engine import Engine
 from agents.models import ListedFolder, User
 from agents.workspaces import worktrees
@@ -144,5 +144,5 @@ async def test_a_turn_in_a_worktree_commits_for_its_owner(
     assert (status.commits, status.unmerged, status.files_changed) == (1, 1, 0)
     log = await in_thread(git, repository, "log", "--format=%s", status.branch)
     assert log == "by-the-agent\nfirst\n"
-    diff = await in_thread(snapshots.diff_of_run, run)
+    diff = await in_thread(changes.diff_of_run, run)
     assert [(file.path, file.status) for file in diff] == [("b.txt", "added")]

@@ -16,6 +16,8 @@ from agents.rendering.tool_calls import ToolView
 from .approvals import ApprovalCard
 from .branches import Navigator
 
+CHANGES = "changes"
+"""The kind of the notice with which a turn that changed files ends."""
 _TEMPLATES: dict[str, str] = {
     MessageRole.THINKING: "agents/messages/_thinking.html",
     MessageRole.TOOL_CALL: "agents/tools/_item.html",
@@ -128,7 +130,19 @@ class Item:
         return _notice(self.message).title
 
     @property
+    def is_changes(self) -> bool:
+        """Whether it says how many files a turn changed."""
+        content = self.message.content
+        return (
+            self.message.role == MessageRole.SYSTEM
+            and isinstance(content, dict)
+            and content.get("kind") == CHANGES
+        )
+
+    @property
     def template(self) -> str:
+        if self.is_changes:
+            return "agents/messages/_changes.html"
         return _TEMPLATES.get(self.message.role, "agents/messages/_message.html")
 
 
