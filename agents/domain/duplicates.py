@@ -11,11 +11,19 @@ from uuid import UUID
 
 from django.db import transaction
 
-from agents.errors import InvalidInputError
-from agents.models import AgentSession, Message, MessageBranch, ToolGroupMeta, User
+from agents.errors import InvalidInputError, WorkspaceError
+from agents.models import (
+    AgentSession,
+    Message,
+    MessageBranch,
+    Provider,
+    ToolGroupMeta,
+    User,
+)
 from agents.models.messages import MessageRole
 from agents.models.sessions import SessionKind
 from agents.policy.modes import SecurityMode
+from agents.workspaces.disk import remove_tree
 from agents.workspaces.folders import create_workspace
 
 from . import audit
@@ -26,7 +34,6 @@ from .status import refresh_status
 _SETTINGS = (
     "mode",
     "model",
-    "provider",
     "system_prompt",
     "effort",
     "max_steps",
@@ -47,7 +54,6 @@ _NOT_COPIED = {
 }
 
 
-@transaction.atomic
 def duplicate_session(
     session: AgentSession,
     owner: User,
@@ -61,13 +67,14 @@ def duplicate_session(
     """Copy the shown branch, up to and including a message, with the model's memory.
 
     Files are copied into a workspace of its own, unless the folder is not ours or
-    `shares_folder` says to work in the same one. The copy belongs to `owner`.
+    `shares_folder` says to work in the same one. The copy belongs to `owner`. Large
+    folders take their time, so it must not be called inside a transaction then.
 
-    Raises: InvalidInputError when `up_to` is not on the shown branch.
+    Raises: InvalidInputError when `up_to` is not on the shown branch; WorkspaceError
+        when the files can't be copied, and then nothing is left behind.
     """
     branch = _branch_of(session, up_to)
-    shown = _shown(session, branch, up_to)
-    source_id, entry_id = _memory(branch, up_to)
+    _shown(session, branch, up_to)
     copy = AgentSession(
         owner=owner,
         name=(name or f"{session.name} (copy)")[:200],
@@ -76,9 +83,32 @@ def duplicate_session(
         parent_session=parent,
         depth=parent.depth + 1 if parent else 0,
         security_mode=_narrower(session, owner),
+        provider=_usable_provider(session, owner),
         **{field: getattr(session, field) for field in _SETTINGS},
     )
-    _give_folder(copy, session, shares_folder=shares_folder)
+    try:
+        _give_folder(copy, session, shares_folder=shares_folder)
+        _store(copy, session, branch, up_to)
+    except (OSError, RecursionError) as error:
+        _remove_folder(copy)
+        reason = getattr(error, "strerror", None) or "some can't be read"
+        raise WorkspaceError(f"The files can't be copied: {reason}.") from error
+    except Exception:
+        _remove_folder(copy)
+        raise
+    copy.refresh_from_db()
+    return copy
+
+
+@transaction.atomic
+def _store(
+    copy: AgentSession,
+    session: AgentSession,
+    branch: MessageBranch,
+    up_to: Message | None,
+) -> None:
+    shown = _shown(session, branch, up_to)
+    source_id, entry_id = _memory(branch, up_to)
     copy.save()
     copy.active_branch = MessageBranch.objects.create(
         session=copy, sdk_fork_session_id=source_id, sdk_fork_uuid=entry_id
@@ -86,14 +116,27 @@ def duplicate_session(
     copy.save(update_fields=["active_branch"])
     new_ids = _copy_messages(shown, copy, copy.active_branch)
     _copy_groups(session, copy, new_ids)
-    audit.record("session.duplicated", actor=owner, target=copy, source=str(session.pk))
+    audit.record(
+        "session.duplicated", actor=copy.owner, target=copy, source=str(session.pk)
+    )
     refresh_status(copy.pk, always_publish=True)
-    copy.refresh_from_db()
-    return copy
+
+
+def _remove_folder(copy: AgentSession) -> None:
+    if copy.owns_cwd:
+        remove_tree(Path(copy.cwd))
+
+
+def _usable_provider(session: AgentSession, owner: User) -> Provider | None:
+    """The session's provider, unless it is somebody else's own."""
+    if session.provider_id is None:
+        return None
+    return Provider.objects.visible_to(owner).filter(pk=session.provider_id).first()
 
 
 def _branch_of(session: AgentSession, up_to: Message | None) -> MessageBranch:
-    assert session.active_branch is not None, "made with its main branch"
+    if session.active_branch is None:
+        raise InvalidInputError("What a sub-agent said can't be duplicated.")
     if up_to is not None and up_to.session_id != session.pk:
         raise InvalidInputError("This message is not part of the session.")
     return session.active_branch

@@ -105,6 +105,16 @@ urlpatterns = [
         name="message_regenerate",
     ),
     path(
+        "messages/<uuid:message_id>/duplicate/",
+        branches.message_duplicate,
+        name="message_duplicate",
+    ),
+    path(
+        "sessions/<uuid:session_id>/duplicate/",
+        branches.session_duplicate,
+        name="session_duplicate",
+    ),
+    path(
         "branches/<uuid:branch_id>/switch/",
         branches.branch_switch,
         name="branch_switch",

@@ -10,8 +10,9 @@ from django.urls import reverse
 
 from agents.domain import branches
 from agents.domain.queries.branches import load_navigators
-from agents.models import AgentSession, Message, Run, User
+from agents.models import AgentSession, Message, Run, Share, User
 from agents.models.messages import MessageRole
+from agents.models.sessions import ShareRight
 from tests import factories
 
 pytestmark = pytest.mark.django_db
@@ -118,3 +119,40 @@ def test_the_navigators_cost_one_query(
         navigators = load_navigators(run.session_id)
 
     assert {navigator.count for navigator in navigators.values()} == {4}
+
+
+def test_a_message_leads_to_a_session_of_its_own(
+    client: Client, alice: User, run: Run
+) -> None:
+    _talk(run)
+    answer = run.session.messages.get(role=MessageRole.ASSISTANT)
+    client.force_login(alice)
+
+    for address in (
+        reverse("message_duplicate", args=[answer.pk]),
+        reverse("session_duplicate", args=[run.session_id]),
+    ):
+        response = client.post(address)
+
+        copy = AgentSession.objects.exclude(pk=run.session_id).latest("created_at")
+        assert response["Location"] == reverse("session_detail", args=[copy.pk])
+        shown = client.get(response["Location"]).content.decode()
+        assert "Three." in shown
+        assert "The agent remembers it." in shown
+    assert AgentSession.objects.count() == 3
+
+
+def test_who_may_only_look_copies_nothing(
+    client: Client, alice: User, bob: User, run: Run
+) -> None:
+    message = _talk(run)
+    Share.objects.create(session=run.session, user=bob, right=ShareRight.VIEW)
+    client.force_login(bob)
+
+    refused = [
+        client.post(reverse("message_duplicate", args=[message.pk])),
+        client.post(reverse("session_duplicate", args=[run.session_id])),
+    ]
+
+    assert [response.status_code for response in refused] == [403, 403]
+    assert AgentSession.objects.count() == 1

@@ -63,6 +63,10 @@ class Item:
         )
 
     @property
+    def can_duplicate(self) -> bool:
+        return self.can_edit or self.can_regenerate
+
+    @property
     def element_id(self) -> str:
         return element_id(self.message)
 

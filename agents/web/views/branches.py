@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from django.contrib import messages as flash
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.views.decorators.http import (
     require_GET,
     require_http_methods,
@@ -13,13 +15,20 @@ from django.views.decorators.http import (
 )
 
 from agents.domain import branches
+from agents.domain.duplicates import duplicate_session
 from agents.domain.queries.comparison import load_comparison
 from agents.domain.queries.sessions import load_page
 from agents.domain.queries.transcript import load_message
 from agents.models import AgentSession, Message, MessageBranch
 from agents.models.messages import MessageRole
 from agents.web.forms.messages import EditForm
-from agents.web.http import HtmxRequest, apply_form, respond, wants_fragment
+from agents.web.http import (
+    HtmxRequest,
+    apply_form,
+    htmx_redirect,
+    respond,
+    wants_fragment,
+)
 
 from .sessions import find_operable, find_session
 
@@ -74,6 +83,26 @@ def message_regenerate(request: HtmxRequest, message_id: UUID) -> HttpResponse:
     message = _find_message(request, message_id)
     branches.regenerate(message, author=request.user)
     return _show_branch(request, message.session)
+
+
+@require_POST
+def message_duplicate(request: HtmxRequest, message_id: UUID) -> HttpResponse:
+    """ "Branch to new session": a copy that ends with this message."""
+    message = _find_message(request, message_id)
+    copy = duplicate_session(message.session, request.user, up_to=message)
+    return _show_copy(request, copy, "up to the message that you chose")
+
+
+@require_POST
+def session_duplicate(request: HtmxRequest, session_id: UUID) -> HttpResponse:
+    session = find_operable(request, session_id)
+    copy = duplicate_session(session, request.user)
+    return _show_copy(request, copy, "with all of the version that was shown")
+
+
+def _show_copy(request: HtmxRequest, copy: AgentSession, what: str) -> HttpResponse:
+    flash.success(request, f"This is a copy, {what}. The agent remembers it.")
+    return htmx_redirect(request, reverse("session_detail", args=[copy.pk]))
 
 
 @require_POST
