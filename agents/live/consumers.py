@@ -23,14 +23,12 @@ from django.db import connections
 from agents.conf import conf
 from agents.domain.queries.transcript import stored_text
 from agents.events.bus import session_group, user_group
-from agents.models import SessionEvent, User
+from agents.models import User
 
-from . import frames, watch
+from . import frames, replay, watch
 from .access import CloseCode, current_user, is_deleted, may_see
 from .pages import HomePage, LivePage
 from .refreshing import Refresher
-
-MAX_REPLAY = 50
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -73,6 +71,11 @@ class PageConsumer(AsyncWebsocketConsumer):
     @property
     def login(self) -> Mapping[str, Any]:
         return cast("Mapping[str, Any]", self.scope)
+
+    def _query(self, name: str) -> str:
+        """A parameter of the socket's address; empty where it has none."""
+        query = parse_qs(self.scope["query_string"].decode(errors="replace"))
+        return query.get(name, [""])[0]
 
     @property
     def watched_session_id(self) -> UUID | None:
@@ -203,9 +206,11 @@ class SessionConsumer(PageConsumer):
         return await database_sync_to_async(may_see)(self.user, self.watched_session_id)
 
     async def _snapshot(self) -> None:
+        """What the page lacks, where it says what it has; else everything."""
         assert self.watched_session_id is not None, "the route has it"
         self.page = LivePage(user=self.user, session_id=self.watched_session_id)
-        await self._send(await in_own_thread(frames.session_snapshot, self.page))
+        since = _number(self._query("seq"))
+        await self._send(await in_own_thread(replay.first_frame, self.page, since))
 
     async def _refuse(self) -> None:
         """A page whose session is gone says so, however it heard of it."""
@@ -265,12 +270,7 @@ class SessionConsumer(PageConsumer):
 
     async def _catch_up(self) -> None:
         """Send what happened since the page's seq; where it is much, a snapshot."""
-        news = await self._read(_news, self.page)
-        if news is None:
-            await self._snapshot()
-            return
-        for html in news:
-            await self._send(html)
+        await self._send(await self._read(replay.news, self.page))
 
     async def _grow(self, message_id: UUID, offset: int, text: str) -> None:
         """Append what the page lacks; text from before `offset` comes from the row."""
@@ -299,8 +299,7 @@ class HomeConsumer(PageConsumer):
     page: HomePage
 
     async def _snapshot(self) -> None:
-        query = parse_qs(self.scope["query_string"].decode())
-        self.page = HomePage(user=self.user, view=query.get("view", [""])[0])
+        self.page = HomePage(user=self.user, view=self._query("view"))
         await self._send(await in_own_thread(frames.home_snapshot, self.page))
 
     async def look(self, finding: watch.Finding) -> None:
@@ -328,34 +327,5 @@ class NowhereConsumer(AsyncWebsocketConsumer):
         await self.close(CloseCode.NOT_FOUND)
 
 
-def _news(page: LivePage) -> list[str] | None:
-    """The frames of all events newer than the page; None where they are too many."""
-    rows = SessionEvent.objects.filter(session_id=page.session_id, seq__gt=page.seq)
-    events = list(
-        rows.order_by("seq").values_list("seq", "type", "data")[: MAX_REPLAY + 1]
-    )
-    if len(events) > MAX_REPLAY:
-        return None
-    html = [
-        frames.event_frame(page, wire, data)
-        for wire, data in _without_repetitions(events)
-    ]
-    if events:
-        page.seq = events[-1][0]
-    return html
-
-
-def _without_repetitions(
-    events: list[tuple[int, str, dict[str, Any]]],
-) -> list[tuple[str, dict[str, Any]]]:
-    """Of several events that one frame shows, the last: it shows the rows as they are.
-
-    A turn that begins or ends tells of its status several times in a row.
-    """
-    last: dict[object, tuple[str, dict[str, Any]]] = {}
-    for _, wire, data in events:
-        shows = data.get("message_id") or data.get("tool_use_id")
-        key = (frames.FRAMES.get(wire), shows)
-        last.pop(key, None)
-        last[key] = (wire, data)
-    return list(last.values())
+def _number(text: str) -> int | None:
+    return int(text) if text.isdecimal() and len(text) <= 18 else None

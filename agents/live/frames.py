@@ -6,7 +6,8 @@ come late, twice or after a newer one. Frames hold no CSRF token and no script.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -14,9 +15,10 @@ from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
 from agents.domain.queries.approvals import ApprovalCard, load_card, load_inbox
-from agents.domain.queries.items import text_id
+from agents.domain.queries.items import Item, text_id
 from agents.domain.queries.sessions import (
     SessionPage,
+    current_seq,
     fresh_session,
     load_groups,
     load_page,
@@ -56,7 +58,17 @@ from agents.rendering.text import reveal_invisible
 from . import placing
 from .pages import HomePage, LivePage
 
-Frame = Callable[[LivePage, AgentSession, dict[str, Any]], list[str]]
+Place = Callable[[LivePage, AgentSession, dict[str, Any]], list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What an event changes: the parts around the transcript, and a place in it."""
+
+    parts: tuple[str, ...] = ()
+    place: Place | None = None
+    is_everything: bool = False
+
 
 _PARTS = {
     "title": "agents/sessions/_title.html",
@@ -71,6 +83,8 @@ _PARTS = {
 }
 _ALL = tuple(_PARTS)
 _RUN = ("status", "facts", "actions", "tail", "waiting")
+# What an event may name as its place in the transcript.
+_NAMES = ("message_id", "tool_use_id", "group_id")
 
 
 def session_snapshot(page: LivePage) -> str:
@@ -84,12 +98,8 @@ def session_snapshot(page: LivePage) -> str:
         return ""
     page.seq = session.last_seq
     transcript = load_transcript(session, page.user)
-    page.oldest_seq = transcript.oldest_seq
-    page.shown.clear()
-    page.elsewhere.clear()
-    page.streams.clear()
-    for item in transcript.items:
-        page.remember(item)
+    page.exact_from = current_seq(session.pk)
+    page.show_only(transcript.items, transcript.oldest_seq)
     items = render_to_string(
         "agents/sessions/_transcript.html",
         {"transcript": transcript, "session": session, "oob": True},
@@ -99,11 +109,69 @@ def session_snapshot(page: LivePage) -> str:
 
 def event_frame(page: LivePage, wire: str, data: dict[str, Any]) -> str:
     """What one event changes on a session's page; empty for an unknown event."""
-    frame = FRAMES.get(wire)
+    return events_frame(page, [(wire, data)])
+
+
+def events_frame(
+    page: LivePage, events: Iterable[tuple[str, dict[str, Any]]], *also: str
+) -> str:
+    """What several events change, each thing once; `also` names further parts."""
     session = fresh_session(page.session_id, page.user)
-    if frame is None or session is None:
+    if session is None:
         return ""
-    return "".join(frame(page, session, data))
+    changes = _without_repetitions(events)
+    if any(frame.is_everything for frame, _ in changes):
+        return session_snapshot(page)
+    html = [
+        fragment
+        for frame, data in changes
+        if frame.place is not None
+        for fragment in frame.place(page, session, data)
+    ]
+    wanted = {name for frame, _ in changes for name in frame.parts} | {*also}
+    return "".join([*html, *_parts(page, session, *wanted)])
+
+
+def _without_repetitions(
+    events: Iterable[tuple[str, dict[str, Any]]],
+) -> list[tuple[Frame, dict[str, Any]]]:
+    """Of several events that one frame shows, the last: it shows the rows as they are.
+
+    A turn that begins or ends tells of its status several times in a row.
+    """
+    last: dict[object, tuple[Frame, dict[str, Any]]] = {}
+    for wire, data in events:
+        frame = FRAMES.get(wire)
+        if frame is None:
+            continue
+        shows = next((data[name] for name in _NAMES if data.get(name)), None)
+        last.pop((frame, shows), None)
+        last[frame, shows] = (frame, data)
+    return list(last.values())
+
+
+def change_everything(wires: Iterable[str]) -> bool:
+    """Whether one of these events changes the whole transcript."""
+    found = (FRAMES.get(wire) for wire in wires)
+    return any(frame is not None and frame.is_everything for frame in found)
+
+
+def item_frame(page: LivePage, message_id: UUID) -> str:
+    """A message as its row is now."""
+    session = fresh_session(page.session_id, page.user)
+    if session is None:
+        return ""
+    return "".join(_put(page, session, {"message_id": message_id}))
+
+
+def position_frame(page: LivePage) -> str:
+    """Tells the page where it stands; it says so when its next socket opens."""
+    context = {
+        "session_id": page.session_id,
+        "seq": page.position,
+        "oob": True,
+    }
+    return render_to_string("agents/sessions/_position.html", context)
 
 
 def deleted_frame(session_id: UUID) -> str:
@@ -199,70 +267,71 @@ def _rail(page: LivePage | HomePage) -> list[str]:
 
 
 def _parts(page: LivePage, session: AgentSession, *names: str) -> list[str]:
+    """The named parts, in the order of the page."""
+    if not names:
+        return []
     context = load_page(session, page.user)
     page.is_queued = context.queue_position is not None
-    return [_part(context, name) for name in names]
+    return [_part(context, name) for name in _ALL if name in names]
 
 
 def _part(context: SessionPage, name: str) -> str:
     return render_to_string(_PARTS[name], {"page": context, "oob": True})
 
 
-def _changed(*names: str) -> Frame:
-    return lambda page, session, data: _parts(page, session, *names)
+def _put(page: LivePage, session: AgentSession, data: dict[str, Any]) -> list[str]:
+    item = load_item(session, page.user, UUID(str(data["message_id"])))
+    return _put_item(page, session, item)
 
 
-def _message(page: LivePage, session: AgentSession, data: dict[str, Any]) -> list[str]:
-    item = load_item(session, page.user, UUID(data["message_id"]))
-    names = ("tail", "waiting", "queue")
-    return [*placing.put(page, session, item), *_parts(page, session, *names)]
-
-
-def _tool(page: LivePage, session: AgentSession, data: dict[str, Any]) -> list[str]:
+def _put_tool(page: LivePage, session: AgentSession, data: dict[str, Any]) -> list[str]:
     item = load_tool_item(session, page.user, data["tool_use_id"])
-    return [*placing.put(page, session, item), *_parts(page, session, *_RUN)]
+    return _put_item(page, session, item)
 
 
-def _group(page: LivePage, session: AgentSession, data: dict[str, Any]) -> list[str]:
+def _put_item(page: LivePage, session: AgentSession, item: Item | None) -> list[str]:
+    """Put it in; one that is new on the page may be newer than the page's seq."""
+    is_new = item is not None and item.message.pk not in page.shown
+    html = placing.put(page, session, item)
+    if is_new:
+        page.exact_from = max(page.exact_from, current_seq(session.pk))
+    return html
+
+
+def _name_group(
+    page: LivePage, session: AgentSession, data: dict[str, Any]
+) -> list[str]:
     return placing.put_group_name(page, session, UUID(data["group_id"]))
 
 
-def _branch(page: LivePage, session: AgentSession, data: dict[str, Any]) -> list[str]:
-    """Another line of the conversation: the whole transcript changes."""
-    return [session_snapshot(page)]
-
-
-def _deleted(page: LivePage, session: AgentSession, data: dict[str, Any]) -> list[str]:
-    """No row tells of it: `consumers` sends `deleted_frame` once it is gone."""
-    return []
-
-
-def _delta(page: LivePage, session: AgentSession, data: dict[str, Any]) -> list[str]:
-    """Deltas are no rows: `consumers` sends them by `delta_frame` as they come."""
-    return []
-
+_MESSAGE = Frame(("tail", "waiting", "queue"), _put)
+_TOOL = Frame(_RUN, _put_tool)
+# Another line of the conversation: the whole transcript changes.
+_BRANCH = Frame(is_everything=True)
+# No row tells of it: `consumers` sends it by a frame of its own, as it comes.
+_UNSTORED = Frame()
 
 FRAMES: dict[str, Frame] = {
-    StatusChanged.wire: _changed(*_ALL[1:]),
-    MessageSaved.wire: _message,
-    CostUpdated.wire: _changed("facts", "tail"),
-    StreamStarted.wire: _message,
-    StreamDelta.wire: _delta,
-    BranchCreated.wire: _branch,
-    BranchSwitched.wire: _branch,
-    StreamEnded.wire: _message,
-    NameUpdated.wire: _changed("title"),
-    GroupMetaUpdated.wire: _group,
-    SessionClosed.wire: _changed(*_ALL[1:]),
-    SessionResumed.wire: _changed(*_ALL[1:]),
-    SessionDeleted.wire: _deleted,
-    ApprovalRequested.wire: _tool,
-    ApprovalResolved.wire: _tool,
-    QueueUpdated.wire: _changed("queue", "tail"),
-    ToolDenied.wire: _tool,
-    Retrying.wire: _changed("tail"),
-    RunCompleted.wire: _changed(*_RUN),
-    RunFailed.wire: _changed(*_RUN),
+    StatusChanged.wire: Frame(_ALL[1:]),
+    MessageSaved.wire: _MESSAGE,
+    CostUpdated.wire: Frame(("facts", "tail")),
+    StreamStarted.wire: _MESSAGE,
+    StreamDelta.wire: _UNSTORED,
+    BranchCreated.wire: _BRANCH,
+    BranchSwitched.wire: _BRANCH,
+    StreamEnded.wire: _MESSAGE,
+    NameUpdated.wire: Frame(("title",)),
+    GroupMetaUpdated.wire: Frame(place=_name_group),
+    SessionClosed.wire: Frame(_ALL[1:]),
+    SessionResumed.wire: Frame(_ALL[1:]),
+    SessionDeleted.wire: _UNSTORED,
+    ApprovalRequested.wire: _TOOL,
+    ApprovalResolved.wire: _TOOL,
+    QueueUpdated.wire: Frame(("queue", "tail")),
+    ToolDenied.wire: _TOOL,
+    Retrying.wire: Frame(("tail",)),
+    RunCompleted.wire: Frame(_RUN),
+    RunFailed.wire: Frame(_RUN),
 }
 
 

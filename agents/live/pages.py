@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -27,6 +28,8 @@ class LivePage:
     user: User
     session_id: UUID
     seq: int = 0
+    exact_from: int = 0
+    """From this seq on the page shows what was up to its seq, and nothing newer."""
     oldest_seq: int = 0
     shown: dict[UUID, Place] = field(default_factory=dict)
     streams: dict[UUID, int] = field(default_factory=dict)
@@ -34,6 +37,19 @@ class LivePage:
     elsewhere: set[UUID] = field(default_factory=set)
     """Messages that stream on a branch which the page does not show."""
     is_queued: bool = False
+
+    @property
+    def position(self) -> int | None:
+        """Where the page can be taken up again; None while it may show more."""
+        return self.seq if self.seq >= self.exact_from else None
+
+    def show_only(self, items: Iterable[Item], oldest_seq: int) -> None:
+        self.oldest_seq = oldest_seq
+        self.shown.clear()
+        self.elsewhere.clear()
+        self.streams.clear()
+        for item in items:
+            self.remember(item)
 
     def remember(self, item: Item) -> None:
         message = item.message

@@ -7,6 +7,7 @@ starts with the first socket and ends with the last.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -45,6 +46,8 @@ class Finding:
     fingerprint: tuple[int, ...] = ()
 
 
+logger = logging.getLogger(__name__)
+
 _watchers: set[Watcher] = set()
 _poller: asyncio.Task[None] | None = None
 
@@ -67,16 +70,22 @@ def _is_ours(task: asyncio.Task[None]) -> bool:
 
 
 async def _poll() -> None:
+    """Look again and again; what goes wrong once is found at the next look."""
     while _watchers:
         await asyncio.sleep(conf().watch_poll_seconds)
-        watchers = list(_watchers)
-        findings = await database_sync_to_async(look_up)(watchers)
-        await asyncio.gather(
-            *(
-                watcher.look(finding)
-                for watcher, finding in zip(watchers, findings, strict=True)
-            )
-        )
+        try:
+            await _look_after(list(_watchers))
+        except Exception:
+            logger.exception("the poller could not look")
+
+
+async def _look_after(watchers: list[Watcher]) -> None:
+    findings = await database_sync_to_async(look_up)(watchers)
+    pairs = zip(watchers, findings, strict=True)
+    looks = [watcher.look(finding) for watcher, finding in pairs]
+    for failure in await asyncio.gather(*looks, return_exceptions=True):
+        if isinstance(failure, Exception):
+            logger.error("a page could not be brought up to date", exc_info=failure)
 
 
 def look_up(watchers: list[Watcher]) -> list[Finding]:

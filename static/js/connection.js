@@ -1,8 +1,10 @@
-/* Shows the state of the page's socket, which is not the state of a run.
+/* Keeps the page's socket: where it takes up the page again, when it tries, what it says.
 
    #connection[data-state="live|reconnecting|offline"]; the words are in the markup.
-   live: open, or this page has no socket. reconnecting: lost, htmx tries again.
-   offline: the server said not to come back (signed out, no longer allowed). */
+   live: open, or this page has no socket. reconnecting: lost, and tried again.
+   offline: the server said not to come back (signed out, no longer allowed).
+   [data-live-seq]  up to which event the page shows everything; goes into the address of
+                    the next socket, so that only what came later is sent. */
 (() => {
   "use strict";
 
@@ -10,9 +12,53 @@
   const COMES_BACK = new Set([1006, 1011, 1012, 1013]);
   const DELETED = 4410; // the page itself says what happened
   const GRACE_MS = 800; // a blink is not worth a word
+  const LONGEST_MS = 8000; // between two attempts
+  const NEVER_MS = 2 ** 31 - 1; // attempts are made here, not by htmx's own timer
 
+  const create = htmx.createWebSocket;
+  let socket = null; // the newest; closes of older ones mean nothing
+  let wrapper = null;
+  let attempts = 0;
+  let retry = null;
   let timer = null;
   let wasOpen = false;
+
+  htmx.createWebSocket = (url) => {
+    const address = new URL(url);
+    const seq = document.querySelector("[data-live-seq]")?.dataset.liveSeq;
+    if (seq) address.searchParams.set("seq", seq);
+    socket = create(address.href);
+    return socket;
+  };
+
+  htmx.config.wsReconnectDelay = () => {
+    clearTimeout(retry);
+    const longest = Math.min(1000 * 2 ** attempts, LONGEST_MS);
+    attempts += 1;
+    retry = setTimeout(reconnect, longest * Math.random());
+    return NEVER_MS;
+  };
+
+  function reconnect() {
+    clearTimeout(retry);
+    const isTrying = socket?.readyState === WebSocket.CONNECTING;
+    const isOpen = socket?.readyState === WebSocket.OPEN;
+    if (wrapper && document.querySelector("[ws-connect]") && !isTrying && !isOpen) {
+      wrapper.reconnect();
+    }
+  }
+
+  /* A page that nobody looked at, or a machine that slept, should not wait now. */
+  function wake() {
+    const mayReturn = document.getElementById("connection")?.dataset.state !== "offline";
+    if (document.visibilityState === "visible" && mayReturn) reconnect();
+  }
+
+  /* After another network a socket that looks open is often dead. */
+  function renew() {
+    if (socket?.readyState === WebSocket.OPEN) wrapper?.reconnect();
+    else wake();
+  }
 
   function show(state) {
     clearTimeout(timer);
@@ -25,7 +71,9 @@
     if (timer === null) timer = setTimeout(() => show(state), GRACE_MS);
   }
 
-  document.addEventListener("htmx:wsOpen", () => {
+  document.addEventListener("htmx:wsOpen", (event) => {
+    wrapper = event.detail.socketWrapper;
+    attempts = 0;
     wasOpen = true;
     show("live");
   });
@@ -35,11 +83,19 @@
   });
 
   document.addEventListener("htmx:wsClose", (event) => {
-    const code = event.detail.event?.code;
+    wrapper ??= event.detail.socketWrapper;
+    if (event.detail.event?.target !== socket) return;
+    const code = event.detail.event.code;
     if (COMES_BACK.has(code)) showSoon("reconnecting");
     else if (code !== 1000 && code !== 1001 && code !== DELETED) show("offline");
   });
 
+  window.addEventListener("online", renew);
+  document.addEventListener("visibilitychange", wake);
+
   // Leaving the page closes the socket too; nobody needs to read that.
   window.addEventListener("pagehide", () => clearTimeout(timer));
+  window.addEventListener("pageshow", (event) => {
+    if (event.persisted) wake();
+  });
 })();

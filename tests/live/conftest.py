@@ -43,6 +43,13 @@ class Browser:
         for node in self.dom.walk():
             node.attributes.pop("hx-swap-oob", None)
 
+    async def take_up(self, dom: Node) -> str:
+        """Connect with a page that is there. Returns: the first frame."""
+        self.dom = dom
+        connected, _ = await self.socket.connect()
+        assert connected
+        return await self.frame()
+
     async def close_code(self) -> int:
         """Connect where that is not allowed. Returns: how the socket was closed."""
         await self.socket.connect()

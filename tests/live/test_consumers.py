@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import uuid
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import AnonymousUser
+from django.db import OperationalError
 from django.test import Client
 
 from agents.domain import blocks, messages, metadata, sessions
@@ -23,7 +25,7 @@ from agents.tasks import spawn
 from tests import factories
 from tests.dom import Node, parse
 
-from .conftest import Browser, OpenPage, in_thread
+from .conftest import PATIENCE_SECONDS, Browser, OpenPage, in_thread
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -216,6 +218,104 @@ async def test_the_inbox_finds_lost_doorbells_too(
 
     await page.until(lambda dom: dom.has(f"approval-{approval.pk}"))
     assert page.dom.find("pending-count").words.startswith("1")
+
+
+async def test_a_page_that_comes_back_gets_only_what_it_lacks(
+    run: Run, alice: User, open_page: OpenPage
+) -> None:
+    first = await open_page(path_of(run.session), alice)
+    message = await start_stream(run, "One, ")
+    await first.until(lambda dom: dom.has(f"message-{message.pk}-text"))
+    await first.socket.disconnect()
+    kept = first.dom.find(f"message-{run.trigger_message_id}")
+    seq = first.dom.find(part(run.session, "position")).attributes["data-live-seq"]
+
+    await in_thread(blocks.save_stream, message.pk, "One, two, ")
+    await in_thread(factories.say, run, "Meanwhile.")
+    back = Browser(f"{path_of(run.session)}?seq={seq}", alice)
+    await back.take_up(first.dom)
+    await bus.publish_delta(delta(message, 5, "two, three"))
+
+    await back.until(lambda dom: "three" in text_of(dom, message))
+    assert text_of(back.dom, message) == "One, two, three"
+    assert "Meanwhile." in back.dom.find(part(run.session, "items")).words
+    assert any(node is kept for node in back.dom.walk())
+    await back.socket.disconnect()
+
+
+@pytest.mark.parametrize("seq", ["", "-1", "x", "9" * 30, "%ff"])
+async def test_a_place_that_is_none_brings_a_snapshot(
+    seq: str, run: Run, alice: User, open_page: OpenPage
+) -> None:
+    page = await open_page(f"{path_of(run.session)}?seq={seq}", alice)
+
+    assert "Count to three" in page.dom.find(part(run.session, "items")).words
+
+
+@pytest.mark.usefixtures("deaf")
+async def test_the_poller_survives_what_goes_wrong(
+    run: Run,
+    alice: User,
+    open_page: OpenPage,
+    override_conf: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    override_conf(watch_poll_seconds=0.05)
+    look_up, failed = watch.look_up, threading.Event()
+
+    def fail_once(watchers: list[watch.Watcher]) -> list[watch.Finding]:
+        if not failed.is_set():
+            failed.set()
+            raise OperationalError("the database is away")
+        return look_up(watchers)
+
+    monkeypatch.setattr(watch, "look_up", fail_once)
+    page = await open_page(path_of(run.session), alice)
+    await in_thread(failed.wait, PATIENCE_SECONDS)
+
+    await in_thread(factories.say, run, "Nobody rang.")
+
+    await page.until(lambda dom: "Nobody rang." in dom.text)
+    assert "the poller could not look" in caplog.messages
+
+
+class BrokenPage:
+    """A socket of the poller's whose page can't be brought up to date."""
+
+    watched_session_id = None
+
+    def __init__(self, user: User) -> None:
+        self.login = {"user": user}
+        self.looks = 0
+        self.looked_again = asyncio.Event()
+
+    async def look(self, finding: watch.Finding) -> None:
+        self.looks += 1
+        if self.looks > 1:
+            self.looked_again.set()
+        raise OperationalError("no page")
+
+
+@pytest.mark.usefixtures("deaf")
+async def test_one_broken_page_does_not_keep_the_others_from_the_news(
+    run: Run,
+    alice: User,
+    open_page: OpenPage,
+    override_conf: Callable[..., None],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    override_conf(watch_poll_seconds=0.05)
+    page = await open_page(path_of(run.session), alice)
+    broken = BrokenPage(alice)
+    watch.join(broken)
+
+    await in_thread(factories.say, run, "Nobody rang.")
+
+    await page.until(lambda dom: "Nobody rang." in dom.text)
+    await asyncio.wait_for(broken.looked_again.wait(), PATIENCE_SECONDS)
+    watch.leave(broken)
+    assert "a page could not be brought up to date" in caplog.messages
 
 
 async def test_strangers_are_closed(run: Run, charlie: User) -> None:

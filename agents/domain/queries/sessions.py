@@ -206,3 +206,9 @@ def fresh_session(session_id: UUID, user: User) -> AgentSession | None:
         .select_related("owner", "provider")
         .first()
     )
+
+
+def current_seq(session_id: UUID) -> int:
+    """The seq of the session's newest event; 0 where the session is gone."""
+    seqs = AgentSession.objects.filter(pk=session_id).values_list("last_seq", flat=True)
+    return seqs.first() or 0

@@ -16,6 +16,7 @@ from agents.domain.providers import default_provider
 from agents.domain.queries.sessions import (
     LIST_PAGE_SIZE,
     SessionGroups,
+    current_seq,
     load_groups,
     load_page,
     resting_sessions,
@@ -224,11 +225,17 @@ def render_session(
         "page": load_page(session, user),
         "transcript": load_transcript(session, user, before_seq=before_seq),
         "is_live": before_seq is None,
+        "live_seq": _seq_of(session),
         "composer_form": MessageForm(),
         "settings_form": SessionSettingsForm(session=session, user=user),
         **forms,
     }
     return render(request, "agents/sessions/detail.html", context, status=status)
+
+
+def _seq_of(session: AgentSession) -> int | None:
+    """The seq of a page that was just read; None where something happened meanwhile."""
+    return session.last_seq if session.last_seq == current_seq(session.pk) else None
 
 
 def _respond_with(
