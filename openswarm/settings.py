@@ -140,7 +140,7 @@ STORAGES = {
     "staticfiles": {
         "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
         if DEBUG
-        else "whitenoise.storage.CompressedManifestStaticFilesStorage"
+        else "openswarm.storage.JoiningStorage"
     },
 }
 WHITENOISE_USE_FINDERS = DEBUG

@@ -1,0 +1,13 @@
+// The one script pages link to. Each file names the markup it works on; none needs another.
+import "./composer.js";
+import "./stick.js";
+import "./busy.js";
+import "./folds.js";
+import "./copy.js";
+import "./overlays.js";
+import "./shortcuts.js";
+import "./theme.js";
+import "./toasts.js";
+import "./connection.js";
+import "./relative-time.js";
+import "./rail.js";
