@@ -61,6 +61,15 @@ class SessionClosedError(AgentsError):
         super().__init__("This session is closed. Resume it to go on.")
 
 
+class SubAgentError(AgentsError):
+    """A sub-agent has no life of its own: it is part of the session that runs it."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "A sub-agent is part of the session that started it. Do this there."
+        )
+
+
 class JailUnavailableError(AgentsError):
     """The site requires the jail, and it can't be built on this machine."""
 

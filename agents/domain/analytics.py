@@ -27,10 +27,10 @@ from agents.models import (
     User,
 )
 from agents.models.messages import MessageRole
-from agents.models.sessions import SessionKind
 from agents.policy.tools import get_all_tool_names
 
 from .providers import provider_for
+from .subagents import rows_of
 from .tracking import new_event
 from .tracking import record as record
 
@@ -221,8 +221,10 @@ def session_resumed(session: AgentSession, closed_at: datetime, user: User) -> N
 
 def fire_session_completed(session: AgentSession) -> None:
     """The whole session in one event; when it closes, each time it does."""
-    tools = Counter(_tool_names(session))
-    messages = session.messages.filter(hidden=False)
+    rows = rows_of(session)
+    calls = rows.filter(role=MessageRole.TOOL_CALL)
+    tools = Counter(calls.values_list("tool_name", flat=True))
+    messages = rows.filter(hidden=False)
     children = list(session.children.values_list("pk", flat=True))
     record(
         "session.completed",
@@ -241,17 +243,12 @@ def fire_session_completed(session: AgentSession) -> None:
         tool_counts=dict(tools),
         session_title=session.name,
         first_user_message=_first_message(session),
-        is_sub_agent=session.kind == SessionKind.SUB_AGENT,
+        is_sub_agent=session.is_sub_agent,
         parent_session_id=session.parent_session_id,
         sub_agent_count=len(children),
         sub_agent_ids=children,
         branch_count=session.branches.count(),
     )
-
-
-def _tool_names(session: AgentSession) -> Iterable[str]:
-    calls = session.messages.filter(role=MessageRole.TOOL_CALL)
-    return calls.values_list("tool_name", flat=True)
 
 
 def _first_message(session: AgentSession) -> str:

@@ -29,8 +29,10 @@ from agents.rendering.markdown import render_markdown
 from agents.rendering.text import clean_json, clean_text, preview
 
 from .locks import lock_run, lock_session
+from .status import refresh_sub_agents
 
 PREVIEW_CHARACTERS = 120
+_SUB_AGENT_TOOLS = ("Agent", "Task")
 
 
 def add_message(
@@ -294,7 +296,7 @@ def record_tool_result(
 ) -> Message:
     """The one tool_result row of `tool_use_id`; later calls fill what is missing."""
     lock_run(run)
-    return _write_result(
+    message = _write_result(
         run,
         tool_use_id=tool_use_id,
         outcome=outcome,
@@ -303,6 +305,13 @@ def record_tool_result(
         elapsed_ms=elapsed_ms,
         parent_tool_use_id=parent_tool_use_id,
     )
+    if starts_sub_agent(message.tool_name):
+        refresh_sub_agents(run.session_id)
+    return message
+
+
+def starts_sub_agent(tool_name: str) -> bool:
+    return tool_name in _SUB_AGENT_TOOLS
 
 
 def _write_result(

@@ -14,15 +14,17 @@ from django.db import transaction
 
 from agents.conf import conf
 from agents.errors import InvalidInputError
-from agents.models import AgentSession
+from agents.models import AgentSession, Message
 from agents.models.messages import MessageRole
-from agents.models.runs import RunState
+from agents.models.runs import LIVE_STATES, RunState
 from agents.models.sessions import ACTIVE_STATUSES, SessionKind
 
 from . import messages
+from .blocks import publish_saved
 from .duplicates import duplicate_session
 from .locks import lock_session
 
+TOOL = "InvokeAgent"
 NO_ANSWER = "No response from invoked agent."
 
 
@@ -53,7 +55,9 @@ def invoke_agent(parent_id: UUID, source_id: UUID, message: str) -> AgentSession
     Raises: InvalidInputError saying why not; its sentence goes to the asking agent.
     """
     parent = lock_session(parent_id)
-    source = AgentSession.objects.filter(pk=source_id, owner=parent.owner).first()
+    source = AgentSession.objects.filter(
+        pk=source_id, owner=parent.owner, host_session=None
+    ).first()
     if source is None:
         raise InvalidInputError(f"There is no session {source_id}.")
     _check_limits(parent, source)
@@ -65,8 +69,39 @@ def invoke_agent(parent_id: UUID, source_id: UUID, message: str) -> AgentSession
         parent=parent,
         shares_folder=True,
     )
+    _note_call(parent, child, source_id, message)
     messages.send_message(child, author=parent.owner, text=message)
     return child
+
+
+def _note_call(
+    parent: AgentSession, child: AgentSession, source_id: UUID, message: str
+) -> None:
+    """Which call the child answers; a server of tools isn't told its id.
+
+    Of several calls with the same words any will do, as long as each has one child.
+    """
+    calls = Message.objects.filter(
+        session=parent,
+        role=MessageRole.TOOL_CALL,
+        tool_name__endswith=f"__{TOOL}",
+        run__state__in=LIVE_STATES,
+    )
+    results = Message.objects.filter(session=parent, role=MessageRole.TOOL_RESULT)
+    taken = parent.children.exclude(parent_tool_use_id="")
+    open_calls = list(
+        calls.exclude(tool_use_id__in=results.values("tool_use_id"))
+        .exclude(tool_use_id__in=taken.values("parent_tool_use_id"))
+        .order_by("seq")
+    )
+    asked = {"session_id": str(source_id), "message": message}
+    same = (call for call in open_calls if call.content.get("input") == asked)
+    # A person may have edited what was asked; the row keeps the model's words.
+    call = next(same, next(iter(open_calls), None))
+    if call is not None:
+        child.parent_tool_use_id = call.tool_use_id
+        child.save(update_fields=["parent_tool_use_id"])
+        publish_saved(call, is_new=False)
 
 
 def _check_limits(parent: AgentSession, source: AgentSession) -> None:
@@ -75,7 +110,9 @@ def _check_limits(parent: AgentSession, source: AgentSession) -> None:
             f"Agents can ask each other {conf().max_invocation_depth} levels deep at"
             " most."
         )
-    working = parent.children.filter(status__in=ACTIVE_STATUSES).count()
+    working = parent.children.filter(
+        status__in=ACTIVE_STATUSES, kind=SessionKind.INVOKED_AGENT
+    ).count()
     if working >= conf().max_children:
         raise InvalidInputError(
             f"{working} agents work for this session already; wait for one of them."

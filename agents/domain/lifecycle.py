@@ -30,7 +30,7 @@ from agents.models import (
 from agents.models.sessions import SessionKind
 
 from . import analytics, audit, runs
-from .locks import lock_session
+from .locks import check_is_no_sub_agent, lock_session
 from .status import publish_status, refresh_status
 from .transcripts import has_transcript
 
@@ -68,7 +68,10 @@ def close_session(session: AgentSession, user: User) -> None:
     """Stop what runs in the whole tree and put it away; `resume_session` undoes it.
 
     Closing what is closed changes nothing.
+
+    Raises: SubAgentError.
     """
+    check_is_no_sub_agent(session)
     for session_id in tree_ids(session.pk):
         _close(lock_session(session_id), user)
     session.refresh_from_db()
@@ -89,13 +92,16 @@ def _close(session: AgentSession, user: User) -> None:
 def resume_session(session: AgentSession, user: User) -> bool:
     """Open a closed session again, as stopped; nothing runs until somebody writes.
 
-    Its child sessions stay closed: they answered their calls.
+    Its child sessions stay closed: they answered their calls. Its sub-agents are a
+    part of it.
 
     Returns: False when it was open.
     """
     locked = lock_session(session.pk)
+    check_is_no_sub_agent(locked)
     if locked.closed_at is None:
         return False
+    locked.guests.update(closed_at=None)
     AgentSession.objects.filter(pk=session.pk).update(
         closed_at=None, is_resumed=True, updated_at=timezone.now()
     )
@@ -123,7 +129,10 @@ def delete_session(session: AgentSession, user: User) -> None:
     lease lost and stops; then the engine removes what it wrote late, and the files
     (`execution/cleaning.py`). What stays is the audit's
     word that it was deleted, and the ledger's of what it cost.
+
+    Raises: NotAllowedError, SubAgentError.
     """
+    check_is_no_sub_agent(session)
     if session.owner_id != user.pk:
         raise NotAllowedError("Only its owner may delete a session.")
     for session_id in tree_ids(session.pk):

@@ -9,7 +9,12 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from agents.errors import LeaseLostError, SessionClosedError, SessionGoneError
+from agents.errors import (
+    LeaseLostError,
+    SessionClosedError,
+    SessionGoneError,
+    SubAgentError,
+)
 from agents.models import AgentSession, Run
 
 
@@ -29,12 +34,19 @@ def lock_session(session_id: UUID) -> AgentSession:
 def lock_open_session(session_id: UUID) -> AgentSession:
     """Lock a session in order to go on with it.
 
-    Raises: SessionClosedError, SessionGoneError.
+    Raises: SessionClosedError, SessionGoneError, SubAgentError.
     """
     session = lock_session(session_id)
+    check_is_no_sub_agent(session)
     if session.closed_at is not None:
         raise SessionClosedError
     return session
+
+
+def check_is_no_sub_agent(session: AgentSession) -> None:
+    """Raises: SubAgentError; what is done with its host counts for a sub-agent."""
+    if session.is_sub_agent:
+        raise SubAgentError
 
 
 def lock_run(run: Run) -> AgentSession:

@@ -17,7 +17,7 @@ from agents.rendering.text import clean_json, clean_text
 
 from . import analytics, runs
 from .blocks import add_message
-from .locks import lock_open_session, lock_session
+from .locks import check_is_no_sub_agent, lock_open_session, lock_session
 
 MAX_PROMPT_CHARACTERS = 1_000_000
 
@@ -35,10 +35,12 @@ def send_message(
 
     Idempotent by `client_message_id`: a second call returns the first message.
 
-    Raises: InvalidInputError when there is nothing to send; SessionClosedError.
+    Raises: InvalidInputError when there is nothing to send; SessionClosedError,
+        SubAgentError.
     """
     text = clean_prompt(text)
     session = lock_session(session.pk)
+    check_is_no_sub_agent(session)
     assert session.active_branch_id is not None, "made with its main branch"
     if client_message_id is not None:
         sent = session.messages.filter(client_message_id=client_message_id).first()

@@ -1,4 +1,4 @@
-"""The one place where a session's status is derived."""
+"""The one place where a session's status, and its sub-agents', is derived."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from django.utils import timezone
 
 from agents.events.bus import publish_on_commit
 from agents.events.vocabulary import StatusChanged
-from agents.models import AgentSession, ApprovalRequest, Run
+from agents.models import AgentSession, ApprovalRequest, Message, Run
+from agents.models.messages import MessageRole, ToolOutcome
 from agents.models.runs import LIVE_STATES, RunState, StopReason
-from agents.models.sessions import SessionStatus
+from agents.models.sessions import ACTIVE_STATUSES, SessionStatus
 
 _AFTER = {
     StopReason.NO_TOOL_CALLS: SessionStatus.COMPLETED,
@@ -19,6 +20,12 @@ _AFTER = {
     StopReason.ERROR: SessionStatus.ERROR,
     StopReason.CONTEXT_LIMIT: SessionStatus.ERROR,
     StopReason.TOO_MANY_FAILURES: SessionStatus.ERROR,
+}
+
+# A sub-agent's end is the result of the call that started it.
+_AFTER_CALL = {
+    ToolOutcome.OK: SessionStatus.COMPLETED,
+    ToolOutcome.ERROR: SessionStatus.ERROR,
 }
 
 
@@ -52,11 +59,48 @@ def refresh_status(session_id: UUID, *, always_publish: bool = False) -> Session
     Must be called inside the transaction that changed what it derives from.
     """
     status = derive_status(session_id)
-    changed = (
-        AgentSession.objects.filter(pk=session_id)
-        .exclude(status=status)
-        .update(status=status, updated_at=timezone.now())
-    )
-    if changed or always_publish:
+    refresh_sub_agents(session_id)
+    if _store(session_id, status) or always_publish:
         publish_on_commit(StatusChanged(session_id=session_id, status=status))
     return status
+
+
+def _store(session_id: UUID, status: SessionStatus) -> int:
+    others = AgentSession.objects.filter(pk=session_id).exclude(status=status)
+    return others.update(status=status, updated_at=timezone.now())
+
+
+def refresh_sub_agents(host_id: UUID) -> None:
+    """Bring those that are at work in line with their host's rows.
+
+    Called under the host's lock by whoever changed a run, an approval or the result
+    of a call; what has ended stays as it ended.
+    """
+    at_work = AgentSession.objects.filter(
+        host_session_id=host_id, status__in=ACTIVE_STATUSES
+    )
+    for sub_agent in at_work:
+        status = derive_sub_agent_status(sub_agent)
+        if _store(sub_agent.pk, status):
+            publish_on_commit(StatusChanged(session_id=sub_agent.pk, status=status))
+
+
+def derive_sub_agent_status(sub_agent: AgentSession) -> SessionStatus:
+    """Its own requests first, then its call's result, then whether its run goes on."""
+    host_id = sub_agent.host_session_id
+    pending = ApprovalRequest.objects.filter(
+        session_id=host_id, agent_id=sub_agent.agent_id
+    ).pending()
+    if pending.exists():
+        return SessionStatus.WAITING_APPROVAL
+    call = Message.objects.filter(
+        session_id=host_id, tool_use_id=sub_agent.parent_tool_use_id
+    )
+    outcome = call.filter(role=MessageRole.TOOL_RESULT).values_list(
+        "outcome", flat=True
+    )
+    if ended := outcome.first():
+        return _AFTER_CALL.get(ToolOutcome(ended), SessionStatus.STOPPED)
+    if call.filter(run__state__in=LIVE_STATES).exists():
+        return SessionStatus.RUNNING
+    return SessionStatus.STOPPED

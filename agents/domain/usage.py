@@ -102,12 +102,27 @@ def record_usage(
     )
     if is_new:
         _add_up(session, run)
+        for sub_agent in _sub_agents(session, agent_id):
+            add_up_sub_agent(sub_agent)
     return is_new
 
 
-def _add_up(session: AgentSession, run: Run | None) -> None:
-    """Totals are sums over the ledger, never running additions."""
-    totals = _sums(CostEntry.objects.filter(session=session))
+def _sub_agents(host: AgentSession, agent_id: str) -> list[AgentSession]:
+    if not agent_id:
+        return []
+    return list(host.guests.filter(**fitting(AgentSession, agent_id=agent_id)))
+
+
+def add_up_sub_agent(sub_agent: AgentSession) -> None:
+    """A sub-agent's part of what its host spends; the host's totals hold it too."""
+    assert sub_agent.host_session_id is not None, "only sub-agents have a part"
+    part = CostEntry.objects.filter(
+        session_id=sub_agent.host_session_id, agent_id=sub_agent.agent_id
+    )
+    _store_totals(sub_agent, _sums(part))
+
+
+def _store_totals(session: AgentSession, totals: dict[str, int | None]) -> None:
     AgentSession.objects.filter(pk=session.pk).update(
         cost_usd_micros=totals["cost"] or 0,
         cost_is_partial=bool(totals["unpriced"]),
@@ -116,15 +131,6 @@ def _add_up(session: AgentSession, run: Run | None) -> None:
         + (totals["write"] or 0),
         output_tokens=totals["output"] or 0,
     )
-    if run is not None:
-        sums = _sums(CostEntry.objects.filter(run=run))
-        Run.objects.filter(pk=run.pk).update(
-            cost_usd_micros=sums["cost"] or 0,
-            input_tokens=sums["fresh"] or 0,
-            output_tokens=sums["output"] or 0,
-            cache_read_tokens=sums["read"] or 0,
-            cache_write_tokens=sums["write"] or 0,
-        )
     session.refresh_from_db()
     publish_on_commit(
         CostUpdated(
@@ -135,6 +141,20 @@ def _add_up(session: AgentSession, run: Run | None) -> None:
             output_tokens=session.output_tokens,
         )
     )
+
+
+def _add_up(session: AgentSession, run: Run | None) -> None:
+    """Totals are sums over the ledger, never running additions."""
+    if run is not None:
+        sums = _sums(CostEntry.objects.filter(run=run))
+        Run.objects.filter(pk=run.pk).update(
+            cost_usd_micros=sums["cost"] or 0,
+            input_tokens=sums["fresh"] or 0,
+            output_tokens=sums["output"] or 0,
+            cache_read_tokens=sums["read"] or 0,
+            cache_write_tokens=sums["write"] or 0,
+        )
+    _store_totals(session, _sums(CostEntry.objects.filter(session=session)))
 
 
 def _sums(entries: Any) -> dict[str, int | None]:

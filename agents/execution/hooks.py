@@ -132,6 +132,7 @@ async def _record_call(turn: Turn, call: Call) -> None:
         tool_use_id=call.tool_use_id,
         tool_name=call.tool_name,
         tool_input=call.tool_input,
+        parent_tool_use_id=turn.sub_agents.get(call.agent_id, ""),
     )
     metadata.tool_was_used(turn.session_id)
 

@@ -17,6 +17,7 @@ from claude_agent_sdk import (
     ResultMessage,
     StreamEvent,
     SystemMessage,
+    TaskStartedMessage,
     TextBlock,
     ThinkingBlock,
     ToolResultBlock,
@@ -27,6 +28,7 @@ from claude_agent_sdk import (
 from agents.domain import blocks, notices
 from agents.models.messages import MessageRole, ToolOutcome
 
+from . import subagents
 from .database import in_database
 from .deltas import BlockStream, DeltaWriter
 from .turn import Turn
@@ -247,6 +249,8 @@ class Translator:
         return ToolOutcome.CANCELLED if is_ending else ToolOutcome.ERROR
 
     async def handle_system_message(self, message: SystemMessage) -> None:
+        if isinstance(message, TaskStartedMessage):
+            await subagents.task_started(self.turn, message)
         if message.subtype == "api_retry":
             data = message.data
             self.turn.retry_notice_id = await in_database(

@@ -39,6 +39,8 @@ class Turn:
     """Set when nobody is waited for any longer: what can be put aside is."""
     deferred_tool_use_id: str = ""
     """The call that was put aside, for another process to take up."""
+    sub_agents: dict[str, str] = field(default_factory=dict)
+    """The CLI's id of each sub-agent, with the call that started it."""
     model_actual: str = ""
     last_error: str = ""
     retry_notice_id: UUID | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 from django.db import models
 from django.db.models import F, Q
@@ -189,3 +190,8 @@ class AgentSession(PublicIdModel):
     def is_sub_agent(self) -> bool:
         """Whether it has no rows and no runs of its own, but those of its host."""
         return self.host_session_id is not None
+
+    @property
+    def host_id(self) -> UUID:
+        """The session that has its rows and events: the host's, else its own."""
+        return self.host_session_id or self.pk
