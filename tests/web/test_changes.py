@@ -90,3 +90,90 @@ def test_pages_say_why_there_is_nothing(run: Run, alice: User, sign_in: SignIn) 
         reverse("session_changes", args=[run.session_id]),
     ):
         assert "The files were not recorded." in client.get(address).content.decode()
+
+
+def edit_form(client: Client, run: Run) -> Node:
+    address = reverse("message_edit", args=[run.trigger_message_id])
+    return parse(client.get(address).content.decode())
+
+
+def test_an_edit_offers_to_put_files_back_and_says_what_that_does(
+    run: Run, alice: User, sign_in: SignIn
+) -> None:
+    folder = Path(run.session.cwd)
+    (folder / "kept.txt").write_text("1\n")
+    (folder / "gone.txt").write_text("1\n")
+    snapshots.prepare_files(run)
+    (folder / "kept.txt").write_text("2\n")
+    (folder / "gone.txt").unlink()
+    (folder / "new.txt").write_text("something else\n")
+    snapshots.record_snapshot(run)
+    factories.end_turn(run)
+
+    page = edit_form(sign_in(alice), run)
+
+    [box] = page.find_all("input", name="restore_files")
+    assert "checked" not in box.attributes
+    [listed] = page.find_all("ul", **{"class": "restore__files"})
+    assert [" ".join(li.words.split()[:4]) for li in listed.find_all("li")] == [
+        "Comes back gone.txt lines",
+        "Is changed back kept.txt",
+        "Is removed new.txt lines",
+    ]
+    assert "taken back" in page.text
+
+
+def test_an_edit_with_the_box_puts_the_files_back(
+    run: Run, alice: User, sign_in: SignIn
+) -> None:
+    work(run, "one.txt", "1\n")
+    client = sign_in(alice)
+    address = reverse("message_edit", args=[run.trigger_message_id])
+
+    client.post(address, {"text": "Another way", "restore_files": "on"})
+    again = factories.start_turn(run.session)
+    snapshots.prepare_files(again)
+
+    assert list(Path(run.session.cwd).iterdir()) == []
+    page = client.get(f"/sessions/{run.session_id}/").content.decode()
+    assert "1 file is again as it was before this message." in page
+
+
+def test_an_edit_without_the_box_leaves_them_also_after_one_with_it(
+    run: Run, alice: User, sign_in: SignIn
+) -> None:
+    work(run, "one.txt", "1\n")
+    edited = branches.edit_message(
+        run.trigger_message,
+        author=alice,
+        text="Not run yet",
+        attachments={snapshots.RESTORE_FLAG: True, "context_paths": ["one.txt"]},
+    )
+
+    sign_in(alice).post(
+        reverse("message_edit", args=[edited.pk]), {"text": "Another way"}
+    )
+
+    last = run.session.messages.get(text="Another way")
+    assert last.attachments == {"context_paths": ["one.txt"]}
+
+
+def test_an_edit_says_when_there_is_nothing_to_put_back(
+    run: Run, alice: User, sign_in: SignIn
+) -> None:
+    client = sign_in(alice)
+    factories.end_turn(run)
+    unrecorded = edit_form(client, run)
+
+    assert "before this message were not recorded" in unrecorded.text
+    assert not unrecorded.find_all("input", name="restore_files")
+
+    snapshots.Snapshot.objects.create(
+        session=run.session,
+        branch=run.branch,
+        message_seq=0,
+        commit=snapshots.snapshots.take(Path(run.session.cwd), run.session_id).commit,
+    )
+    unchanged = edit_form(client, run)
+
+    assert "The files are as they were then." in unchanged.text

@@ -20,6 +20,10 @@ class MessageForm(forms.Form):
 class EditForm(MessageForm):
     """Other words in place of an earlier message."""
 
+    restore_files = forms.BooleanField(
+        required=False, label="Also restore files as they were then"
+    )
+
 
 class QueuedForm(forms.Form):
     """A message that waits for the turn to end."""

@@ -14,11 +14,12 @@ from django.views.decorators.http import (
     require_POST,
 )
 
-from agents.domain import branches
+from agents.domain import branches, changes
 from agents.domain.duplicates import duplicate_session
 from agents.domain.queries.comparison import load_comparison
 from agents.domain.queries.sessions import load_page
 from agents.domain.queries.transcript import load_message
+from agents.domain.snapshots import RESTORE_FLAG, preview_restore_before
 from agents.models import AgentSession, Message, MessageBranch
 from agents.models.messages import MessageRole
 from agents.web.forms.messages import EditForm
@@ -42,15 +43,23 @@ def message_edit(request: HtmxRequest, message_id: UUID) -> HttpResponse:
         form = EditForm(initial={"text": message.text})
         return _show_form(request, message, form, status=200)
     form = EditForm(request.POST)
-    edited = apply_form(
-        form,
-        lambda: branches.edit_message(
-            message, author=request.user, **form.cleaned_data
-        ),
-    )
-    if edited is None:
+    if apply_form(form, lambda: _edit(request, message, form)) is None:
         return _show_form(request, message, form, status=422)
     return _show_branch(request, message.session)
+
+
+def _edit(request: HtmxRequest, message: Message, form: EditForm) -> Message:
+    attachments = dict(message.attachments)
+    attachments.pop(RESTORE_FLAG, None)  # each edit asks anew
+    if form.cleaned_data["restore_files"]:
+        attachments[RESTORE_FLAG] = True
+    return branches.edit_message(
+        message,
+        author=request.user,
+        text=form.cleaned_data["text"],
+        client_message_id=form.cleaned_data["client_message_id"],
+        attachments=attachments,
+    )
 
 
 def _show_form(
@@ -60,6 +69,7 @@ def _show_form(
         "form": form,
         "item": load_message(request.user, message.pk),
         "session": message.session,
+        "preview": changes.look(lambda: preview_restore_before(message)),
     }
     return respond(
         request,
