@@ -43,10 +43,15 @@ def prepare_files(run: Run) -> None:
 
     Raises: LeaseLostError.
     """
-    message = run.trigger_message
-    if run.kind == RunKind.PROMPT and message.attachments.get(RESTORE_FLAG):
+    if restores_files(run):
         _restore_as_asked(run)
     record_snapshot(run, is_before=True)
+
+
+def restores_files(run: Run) -> bool:
+    """Whether the run's message asks for the files as they were before it."""
+    asks = run.trigger_message.attachments.get(RESTORE_FLAG)
+    return run.kind == RunKind.PROMPT and bool(asks)
 
 
 def _restore_as_asked(run: Run) -> None:

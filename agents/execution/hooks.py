@@ -52,6 +52,7 @@ def create_sdk_hooks(gate: Gate) -> tuple[CanUseTool, Hook, Hook]:
             return PermissionResultDeny(message=NO_TURN)
         try:
             await _record_call(turn, call)
+            await turn.files_recorded.wait()
             return await gate.answer(turn, call)
         except Exception:
             logger.exception("gate failed for %s in %s", tool_name, turn.session_id)

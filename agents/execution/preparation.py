@@ -12,6 +12,7 @@ from agents.conf import conf
 from agents.domain import workspaces
 from agents.domain.model_choice import get_session_model, resolve_model_id
 from agents.domain.providers import provider_for
+from agents.domain.snapshots import restores_files
 from agents.domain.transcripts import (
     copy_transcript,
     has_entry,
@@ -44,6 +45,8 @@ class Prepared:
     """None: there is nothing to say, the CLI takes up the call that was put aside."""
     prompt_id: uuid.UUID
     """The prompt's id in the transcript; on its message, for a retry to find."""
+    needs_files_first: bool
+    """Whether files are put back before, or a call runs before anything is said."""
 
 
 def prepare(run: Run, jail: JailStatus) -> Prepared:
@@ -89,6 +92,7 @@ def prepare(run: Run, jail: JailStatus) -> Prepared:
         upstream=resolve_upstream(session),
         content=None if run.deferred_tool_use_id else _content(run, start),
         prompt_id=_name_prompt(run),
+        needs_files_first=bool(run.deferred_tool_use_id) or restores_files(run),
     )
 
 

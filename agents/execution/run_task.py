@@ -22,7 +22,7 @@ from . import metadata
 from .client import AgentClient, ClientFailedError
 from .client_pool import ClientPool
 from .confinement import JailStatus
-from .database import in_database
+from .database import in_database, own_database_thread
 from .failures import error_outcome, failure_of_exception, outcome_of_stop
 from .loop import run_agent_loop
 from .preparation import Prepared, end_of_transcript, prepare
@@ -70,9 +70,31 @@ class RunTask:
             return self._failed(error)
 
     async def _follow_turn(self) -> RunOutcome:
+        """Record the files beside the turn's beginning: calls wait until that's done.
+
+        First come files that are put back, and those of a call that was put aside.
+        """
         turn = self.turn
         prepared = await in_database(prepare, turn.run, self._jail)
-        client = await self._start(prepared)
+        files = spawn(self._record_files(), name=f"files-{turn.run.pk}")
+        try:
+            if prepared.needs_files_first:
+                await asyncio.wait({files})
+            return await self._converse(prepared)
+        finally:
+            await asyncio.wait({files})
+
+    async def _record_files(self) -> None:
+        """In a thread of its own, which the first words need not wait for."""
+        try:
+            async with own_database_thread():
+                await before_turn(self.turn)
+        finally:
+            self.turn.files_recorded.set()
+
+    async def _converse(self, prepared: Prepared) -> RunOutcome:
+        turn = self.turn
+        client = await self._take_client(prepared)
         if client is None:
             return outcome_of_stop(turn)
         await in_database(runs.mark_running, turn.run)
@@ -83,21 +105,6 @@ class RunTask:
             )
         finally:
             client.line.on_trouble = None
-
-    async def _start(self, prepared: Prepared) -> AgentClient | None:
-        """Record the files while the CLI starts: it does nothing before the prompt.
-
-        A call that was put aside needs no prompt, so there the files come first.
-        """
-        turn = self.turn
-        if prepared.content is None:
-            await before_turn(turn)
-            return await self._take_client(prepared)
-        files = spawn(before_turn(turn), name=f"files-{turn.run.pk}")
-        try:
-            return await self._take_client(prepared)
-        finally:
-            await asyncio.wait({files})
 
     async def _take_client(self, prepared: Prepared) -> AgentClient | None:
         """A connected client; None when the turn was stopped before it was there."""

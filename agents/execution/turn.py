@@ -24,6 +24,8 @@ class Turn:
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the turn must end early; `stop_cause` says why."""
     stop_cause: str = ""
+    files_recorded: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the files are kept as they were before the turn; calls wait for it."""
     trouble: Trouble | None = None
     is_denied_and_stopped: bool = False
     completed_task: bool = False
