@@ -6,6 +6,7 @@ Generated over the URL resolver and the socket routes. A new route fails here un
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID, uuid4
@@ -17,13 +18,15 @@ from django.contrib import admin
 from django.contrib.auth.models import AnonymousUser
 from django.urls import URLPattern, reverse
 
-from agents.domain import accounts, blocks, messages, providers, sessions
+from agents.conf import workspaces_dir
+from agents.domain import accounts, blocks, messages, providers, sessions, workspaces
 from agents.domain.approvals import open_approval
 from agents.live.routing import websocket_urlpatterns
 from agents.models import (
     AgentSession,
     ApprovalRequest,
     Invite,
+    ListedFolder,
     Message,
     MessageBranch,
     Provider,
@@ -71,6 +74,8 @@ TARGETS: dict[str, Callable[[Estate], UUID]] = {
     "session_delete": lambda estate: estate.session.pk,
     "session_changes": lambda estate: estate.session.pk,
     "session_duplicate": lambda estate: estate.session.pk,
+    "session_worktree": lambda estate: make_worktree(estate.owner).pk,
+    "worktree_discard": lambda estate: make_worktree(estate.owner).pk,
     "session_export": lambda estate: estate.session.pk,
     "message_send": lambda estate: estate.session.pk,
     "message_show": lambda estate: estate.message.pk,
@@ -192,6 +197,21 @@ def make_estate(alice: User) -> Estate:
         ),
         invite=Invite.objects.get(),
     )
+
+
+def make_worktree(alice: User) -> AgentSession:
+    """A session in a worktree that was made."""
+    path = workspaces_dir() / uuid4().hex
+    identity = ["-c", "user.name=t", "-c", "user.email=t@localhost"]
+    first = ["commit", "-q", "--allow-empty", "-m", "first"]
+    subprocess.run(["git", "init", "-q", path], check=True)
+    subprocess.run(["git", "-C", path, *identity, *first], check=True)
+    folder = ListedFolder.objects.create(name="Project", path=str(path))
+    session = sessions.launch_agent(
+        alice, sessions.LaunchConfig(task="Work", folder=folder, worktree=True)
+    )
+    workspaces.ensure_folder(session)
+    return session
 
 
 def test_every_route_is_covered_or_says_why_not():

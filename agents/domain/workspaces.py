@@ -7,6 +7,7 @@ Functions that run git must not be called inside a transaction either.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
@@ -137,6 +138,27 @@ def worktree_status(session: AgentSession) -> WorktreeStatus | None:
     """
     made = worktrees.load(session.pk)
     return None if made is None else worktrees.status(session.pk, made)
+
+
+@dataclass(frozen=True, slots=True)
+class WorktreeLook:
+    """A session's worktree for a page; without a status, the sentence why."""
+
+    status: WorktreeStatus | None
+    problem: str = ""
+
+
+def look_at_worktree(session: AgentSession) -> WorktreeLook | None:
+    """None for a session that does not work in a worktree."""
+    try:
+        status = worktree_status(session)
+    except WorkspaceError as error:
+        return WorktreeLook(None, error.user_message)
+    if status is not None:
+        return WorktreeLook(status)
+    if session.worktree_of_id is None:
+        return None
+    return WorktreeLook(None, "It is made when the next turn begins.")
 
 
 def diff_of_worktree(session: AgentSession) -> list[FileDiff]:

@@ -16,6 +16,7 @@ from .views import (
     providers,
     sessions,
     styleguide,
+    worktrees,
 )
 
 urlpatterns = [
@@ -129,6 +130,16 @@ urlpatterns = [
         "sessions/<uuid:session_id>/changes/",
         changes.session_changes,
         name="session_changes",
+    ),
+    path(
+        "sessions/<uuid:session_id>/worktree/",
+        worktrees.session_worktree,
+        name="session_worktree",
+    ),
+    path(
+        "sessions/<uuid:session_id>/worktree/discard/",
+        worktrees.worktree_discard,
+        name="worktree_discard",
     ),
     path("approvals/", approvals.approval_list, name="approval_list"),
     path(

@@ -11,7 +11,8 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from agents.domain import runs, sessions
+from agents.domain import runs, sessions, workspaces
+from agents.domain.locks import check_is_no_sub_agent
 from agents.domain.providers import default_provider
 from agents.domain.queries.sessions import (
     LIST_PAGE_SIZE,
@@ -191,7 +192,11 @@ def session_delete(request: HtmxRequest, session_id: UUID) -> HttpResponse:
         sessions.delete_session(session, request.user)
         messages.success(request, f"{session.name} is deleted.")
         return htmx_redirect(request, "/")
-    context = {"session": session, "child_count": session.children.count()}
+    context = {
+        "session": session,
+        "child_count": session.children.count(),
+        "worktree": workspaces.look_at_worktree(session),
+    }
     return render(request, "agents/sessions/delete.html", context)
 
 
@@ -204,8 +209,7 @@ def find_session(request: HtmxRequest, session_id: UUID) -> AgentSession:
 def find_operable(request: HtmxRequest, session_id: UUID) -> AgentSession:
     """Raises: Http404 to strangers, NotAllowedError to those who may only look."""
     session = find_session(request, session_id)
-    operable = AgentSession.objects.operable_by(request.user)
-    if not operable.filter(pk=session.pk).exists():
+    if not may_operate(request, session):
         raise NotAllowedError("You may look at this session, but not change it.")
     return session
 
@@ -214,6 +218,11 @@ def render_session(
     request: HtmxRequest,
     session: AgentSession,
     *,
+def may_operate(request: HtmxRequest, session: AgentSession) -> bool:
+    operable = AgentSession.objects.operable_by(request.user)
+    return operable.filter(pk=session.pk).exists()
+
+
     status: int = 200,
     before_seq: int | None = None,
     **forms: Any,
