@@ -173,3 +173,24 @@ def test_deleting_an_empty_worktree_says_that_its_branch_goes(
     words = " ".join(page.text.split())
     assert "Its worktree is removed; all in it is committed." in words
     assert "is deleted: it has no commits that are not on another branch" in words
+
+
+def test_pages_warn_of_a_folder_that_is_shared(
+    repository: ListedFolder, alice: User, bob: User, sign_in: SignIn
+) -> None:
+    client = sign_in(alice)
+    mine = factories.make_session(alice, "Mine", folder=repository)
+    alone = page_at(client, "session_detail", mine)
+    factories.make_session(bob, "Secret of bob", folder=repository)
+
+    shared = page_at(client, "session_detail", mine)
+    form = parse(client.get(reverse("session_new")).content.decode())
+
+    warnings = [
+        [node.words for node in page.find_all("div", data_kind="stalled")]
+        for page in (alone, shared, form)
+    ]
+    assert warnings[0] == []
+    assert "1 other session They see and overwrite" in warnings[1][0]
+    assert "Project: Mine and 1 more session" in warnings[2][0]
+    assert "Secret" not in shared.text + form.text

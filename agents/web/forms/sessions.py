@@ -11,6 +11,7 @@ from django import forms
 from agents.domain import workspaces
 from agents.domain.accounts import preferences_of
 from agents.domain.sessions import LaunchConfig
+from agents.domain.sharing import Sharing, sharing_in
 from agents.models import AgentSession, ListedFolder, Mode, Provider, User
 from agents.models.providers import ProviderKind
 from agents.models.sessions import Network
@@ -76,6 +77,7 @@ class NewAgentForm(forms.Form):
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self._user = user
         preferences = preferences_of(user)
         self._offer(user)
         ceiling = SecurityMode(user.security_ceiling)
@@ -97,6 +99,11 @@ class NewAgentForm(forms.Form):
         assert isinstance(provider, forms.ModelChoiceField)
         usable = Provider.objects.visible_to(user).filter(is_enabled=True)
         provider.queryset = usable.exclude(kind=ProviderKind.DEMO)
+
+    @property
+    def shared_folders(self) -> list[tuple[ListedFolder, Sharing]]:
+        """Folders on offer in which somebody works already, and who."""
+        return sharing_in(ListedFolder.objects.all(), self._user)
 
     @property
     def has_folded_errors(self) -> bool:

@@ -23,6 +23,7 @@ from agents.domain.queries.sessions import (
     resting_sessions,
 )
 from agents.domain.queries.transcript import load_transcript
+from agents.domain.sharing import sharing_of
 from agents.errors import InvalidInputError, NotAllowedError
 from agents.models import AgentSession
 from agents.models.providers import ProviderKind
@@ -238,6 +239,7 @@ def may_operate(request: HtmxRequest, session: AgentSession) -> bool:
         "composer_form": MessageForm(),
         "settings_form": SessionSettingsForm(session=session, user=user),
         **forms,
+        "sharing": sharing_of(session, user),
     }
     return render(request, "agents/sessions/detail.html", context, status=status)
 
