@@ -716,6 +716,10 @@ class Migration(migrations.Migration):
                 ("sdk_fork_session_id", models.UUIDField(blank=True, null=True)),
                 ("sdk_fork_uuid", models.UUIDField(blank=True, null=True)),
                 (
+                    "context_tokens",
+                    models.PositiveIntegerField(blank=True, null=True),
+                ),
+                (
                     "created_at",
                     models.DateTimeField(
                         default=django.utils.timezone.now, editable=False
@@ -1087,9 +1091,10 @@ class Migration(migrations.Migration):
                             ("prompt", "A message"),
                             ("retry", "The same message again"),
                             ("resume", "Going on after a decision"),
+                            ("compact", "A summary of the conversation"),
                         ],
                         default="prompt",
-                        max_length=6,
+                        max_length=7,
                     ),
                 ),
                 (
@@ -1719,7 +1724,9 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="run",
             constraint=models.CheckConstraint(
-                condition=models.Q(("kind__in", ["prompt", "retry", "resume"])),
+                condition=models.Q(
+                    ("kind__in", ["prompt", "retry", "resume", "compact"])
+                ),
                 name="run_kind_valid",
             ),
         ),

@@ -44,6 +44,8 @@ class MessageBranch(PublicIdModel):
     # one of its entries. NULL: from nothing. Copied at the branch's first turn.
     sdk_fork_session_id = models.UUIDField(null=True, blank=True)
     sdk_fork_uuid = models.UUIDField(null=True, blank=True)
+    context_tokens = models.PositiveIntegerField(null=True, blank=True)
+    """What the model's last call on this branch held; NULL until there was one."""
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     objects = MessageBranchQuerySet.as_manager()

@@ -33,6 +33,7 @@ class RunKind(models.TextChoices):
     PROMPT = "prompt", "A message"
     RETRY = "retry", "The same message again"
     RESUME = "resume", "Going on after a decision"
+    COMPACT = "compact", "A summary of the conversation"
 
 
 class StopReason(models.TextChoices):
@@ -76,7 +77,7 @@ class Run(PublicIdModel):
         "agents.Message", on_delete=models.CASCADE, related_name="runs"
     )
     kind = models.CharField(
-        max_length=6, choices=RunKind.choices, default=RunKind.PROMPT
+        max_length=7, choices=RunKind.choices, default=RunKind.PROMPT
     )
     state = models.CharField(
         max_length=8, choices=RunState.choices, default=RunState.QUEUED
