@@ -177,3 +177,21 @@ def test_an_edit_says_when_there_is_nothing_to_put_back(
     unchanged = edit_form(client, run)
 
     assert "The files are as they were then." in unchanged.text
+
+
+def test_two_versions_are_compared_with_what_each_changed(
+    run: Run, alice: User, sign_in: SignIn
+) -> None:
+    work(run, "one.txt", "1\n")
+    edited = branches.edit_message(run.trigger_message, author=alice, text="Rather")
+    work(factories.start_turn(run.session), "two.txt", "2\n")
+    address = reverse("branch_compare", args=[edited.branch_id])
+
+    shown = sign_in(alice).get(f"{address}?with={run.branch_id}").content.decode()
+
+    sides = parse(shown).find_all("section", **{"class": "comparison__side"})
+    assert [files_of(side) for side in sides] == [
+        ["Added two.txt lines added: +1 lines removed: −0"],
+        ["Added one.txt lines added: +1 lines removed: −0"],
+    ]
+    assert "1 file changed" in sides[0].text

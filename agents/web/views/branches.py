@@ -15,8 +15,9 @@ from django.views.decorators.http import (
 )
 
 from agents.domain import branches, changes
+from agents.domain.changes import Changes
 from agents.domain.duplicates import duplicate_session
-from agents.domain.queries.comparison import load_comparison
+from agents.domain.queries.comparison import Side, load_comparison
 from agents.domain.queries.sessions import load_page
 from agents.domain.queries.transcript import load_message
 from agents.domain.snapshots import RESTORE_FLAG, preview_restore_before
@@ -133,11 +134,22 @@ def branch_compare(request: HtmxRequest, branch_id: UUID) -> HttpResponse:
     other = next((each for each in others if str(each.pk) == wanted), None)
     if other is None:
         raise Http404
+    comparison = load_comparison(session, request.user, branch, other)
     context = {
         "session": session,
-        "comparison": load_comparison(session, request.user, branch, other),
+        "comparison": comparison,
+        "left_changes": _changes_of(comparison.left),
+        "right_changes": _changes_of(comparison.right),
     }
     return render(request, "agents/branches/compare.html", context)
+
+
+def _changes_of(side: Side) -> Changes:
+    """What a side did to the files since the two part."""
+    if not side.items:
+        return Changes([])
+    first = side.items[0].message
+    return changes.look(lambda: changes.diff_since(side.branch, first.seq))
 
 
 def _find_message(request: HtmxRequest, message_id: UUID) -> Message:
