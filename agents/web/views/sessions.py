@@ -12,7 +12,6 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from agents.domain import runs, sessions, workspaces
-from agents.domain.locks import check_is_no_sub_agent
 from agents.domain.providers import default_provider
 from agents.domain.queries.sessions import (
     LIST_PAGE_SIZE,
@@ -215,15 +214,15 @@ def find_operable(request: HtmxRequest, session_id: UUID) -> AgentSession:
     return session
 
 
-def render_session(
-    request: HtmxRequest,
-    session: AgentSession,
-    *,
 def may_operate(request: HtmxRequest, session: AgentSession) -> bool:
     operable = AgentSession.objects.operable_by(request.user)
     return operable.filter(pk=session.pk).exists()
 
 
+def render_session(
+    request: HtmxRequest,
+    session: AgentSession,
+    *,
     status: int = 200,
     before_seq: int | None = None,
     **forms: Any,
@@ -235,11 +234,11 @@ def may_operate(request: HtmxRequest, session: AgentSession) -> bool:
         "page": load_page(session, user),
         "transcript": load_transcript(session, user, before_seq=before_seq),
         "is_live": before_seq is None,
+        "sharing": sharing_of(session, user),
         "live_seq": _seq_of(session),
         "composer_form": MessageForm(),
         "settings_form": SessionSettingsForm(session=session, user=user),
         **forms,
-        "sharing": sharing_of(session, user),
     }
     return render(request, "agents/sessions/detail.html", context, status=status)
 
