@@ -25,6 +25,7 @@ from agents.events.vocabulary import (
 from agents.models import AgentSession, Message, Run
 from agents.models.fields import fitting
 from agents.models.messages import MessageRole, ToolOutcome
+from agents.policy.tools import SUB_AGENT_TOOLS
 from agents.rendering.markdown import render_markdown
 from agents.rendering.text import clean_json, clean_text, preview
 
@@ -32,7 +33,6 @@ from .locks import lock_run, lock_session
 from .status import refresh_sub_agents
 
 PREVIEW_CHARACTERS = 120
-_SUB_AGENT_TOOLS = ("Agent", "Task")
 
 
 def add_message(
@@ -305,13 +305,9 @@ def record_tool_result(
         elapsed_ms=elapsed_ms,
         parent_tool_use_id=parent_tool_use_id,
     )
-    if starts_sub_agent(message.tool_name):
+    if message.tool_name in SUB_AGENT_TOOLS:
         refresh_sub_agents(run.session_id)
     return message
-
-
-def starts_sub_agent(tool_name: str) -> bool:
-    return tool_name in _SUB_AGENT_TOOLS
 
 
 def _write_result(

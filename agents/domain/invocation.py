@@ -18,13 +18,13 @@ from agents.models import AgentSession, Message
 from agents.models.messages import MessageRole
 from agents.models.runs import LIVE_STATES, RunState
 from agents.models.sessions import ACTIVE_STATUSES, SessionKind
+from agents.policy.tools import INVOKE_AGENT
 
 from . import messages
 from .blocks import publish_saved
 from .duplicates import duplicate_session
 from .locks import lock_session
 
-TOOL = "InvokeAgent"
 NO_ANSWER = "No response from invoked agent."
 
 
@@ -84,7 +84,7 @@ def _note_call(
     calls = Message.objects.filter(
         session=parent,
         role=MessageRole.TOOL_CALL,
-        tool_name__endswith=f"__{TOOL}",
+        tool_name__endswith=f"__{INVOKE_AGENT}",
         run__state__in=LIVE_STATES,
     )
     results = Message.objects.filter(session=parent, role=MessageRole.TOOL_RESULT)

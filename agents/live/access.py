@@ -50,6 +50,11 @@ def is_deleted(session_id: UUID) -> bool:
     return not AgentSession.objects.filter(pk=session_id).exists()
 
 
-def may_see(user: User, session_id: UUID) -> bool:
+def find_host(user: User, session_id: UUID) -> UUID | None:
+    """The session whose events a page shows: its own, or a sub-agent's host's.
+
+    Returns: None where this person may not see it.
+    """
     visible = AgentSession.objects.visible_to(user).filter(pk=session_id)
-    return visible.exists()
+    session = visible.only("host_session_id").first()
+    return session.host_id if session is not None else None

@@ -26,7 +26,7 @@ from agents.events.bus import session_group, user_group
 from agents.models import User
 
 from . import frames, replay, watch
-from .access import CloseCode, current_user, is_deleted, may_see
+from .access import CloseCode, current_user, find_host, is_deleted
 from .pages import HomePage, LivePage
 from .refreshing import Refresher
 
@@ -191,24 +191,33 @@ class SessionConsumer(PageConsumer):
     """The page of one session: its transcript, its state, and the rail."""
 
     page: LivePage
+    _host_id: UUID | None = None
 
     @property
-    def watched_session_id(self) -> UUID | None:
+    def session_id(self) -> UUID:
         session_id: UUID = self.scope["url_route"]["kwargs"]["session_id"]
         return session_id
 
+    @property
+    def watched_session_id(self) -> UUID | None:
+        """A sub-agent's host, whose events its page shows; None before `connect`."""
+        return self._host_id
+
     def _groups(self) -> list[str]:
-        assert self.watched_session_id is not None, "the route has it"
-        return [*super()._groups(), session_group(self.watched_session_id)]
+        if self._host_id is None:
+            return super()._groups()
+        return [*super()._groups(), session_group(self._host_id)]
 
     async def _is_allowed(self) -> bool:
-        assert self.watched_session_id is not None, "the route has it"
-        return await database_sync_to_async(may_see)(self.user, self.watched_session_id)
+        host_id = await database_sync_to_async(find_host)(self.user, self.session_id)
+        self._host_id = self._host_id or host_id
+        return host_id is not None
 
     async def _snapshot(self) -> None:
         """What the page lacks, where it says what it has; else everything."""
-        assert self.watched_session_id is not None, "the route has it"
-        self.page = LivePage(user=self.user, session_id=self.watched_session_id)
+        self.page = LivePage(
+            user=self.user, session_id=self.session_id, host_id=self._host_id
+        )
         since = _number(self._query("seq"))
         await self._send(await in_own_thread(replay.first_frame, self.page, since))
 
@@ -267,6 +276,8 @@ class SessionConsumer(PageConsumer):
     async def _refresh(self) -> None:
         """Not in the socket's turn: the words of the page don't wait for the rail."""
         await self._send_news(await self._read(frames.rail_frame, self.page))
+        async with self._turn:
+            await self._send(await self._read(frames.family_frame, self.page))
 
     async def _catch_up(self) -> None:
         """Send what happened since the page's seq; where it is much, a snapshot."""

@@ -15,6 +15,7 @@ from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
 from agents.domain.queries.approvals import ApprovalCard, load_card, load_inbox
+from agents.domain.queries.children import load_family
 from agents.domain.queries.items import Item, text_id
 from agents.domain.queries.sessions import (
     SessionPage,
@@ -80,9 +81,12 @@ _PARTS = {
     "queue": "agents/messages/_queue.html",
     "closed": "agents/sessions/_closed.html",
     "menu": "agents/sessions/_menu.html",
+    "children": "agents/sessions/_children.html",
 }
 _ALL = tuple(_PARTS)
 _RUN = ("status", "facts", "actions", "tail", "waiting")
+_FAMILY = ("facts", "tail", "waiting", "children")
+_NOT_OF_SUB_AGENTS = {"queue", "closed", "menu"}
 # What an event may name as its place in the transcript.
 _NAMES = ("message_id", "tool_use_id", "group_id")
 
@@ -96,9 +100,9 @@ def session_snapshot(page: LivePage) -> str:
     session = fresh_session(page.session_id, page.user)
     if session is None:
         return ""
-    page.seq = session.last_seq
+    page.seq = session.shown_seq
     transcript = load_transcript(session, page.user)
-    page.exact_from = current_seq(session.pk)
+    page.exact_from = current_seq(session.host_id)
     page.show_only(transcript.items, transcript.oldest_seq)
     items = render_to_string(
         "agents/sessions/_transcript.html",
@@ -213,6 +217,23 @@ def rail_frame(page: LivePage) -> str:
     return "".join(_rail(page))
 
 
+def family_frame(page: LivePage) -> str:
+    """What changed about the sessions below; their events ring at other pages."""
+    session = fresh_session(page.session_id, page.user)
+    if session is None:
+        return ""
+    family = load_family(session, page.user)
+    if family.signature == page.family:
+        return ""
+    page.family = family.signature
+    links = [
+        render_to_string("agents/sessions/_child.html", {"child": child, "oob": True})
+        for child in family.children
+        if child.session.pk in page.children
+    ]
+    return "".join([*links, *_parts(page, session, *_FAMILY)])
+
+
 def queue_frame(page: LivePage) -> str:
     """The place in line moves with other people's runs, which ring nowhere here."""
     session = fresh_session(page.session_id, page.user)
@@ -272,7 +293,10 @@ def _parts(page: LivePage, session: AgentSession, *names: str) -> list[str]:
         return []
     context = load_page(session, page.user)
     page.is_queued = context.queue_position is not None
-    return [_part(context, name) for name in _ALL if name in names]
+    shown = {*names}
+    if session.is_sub_agent:
+        shown -= _NOT_OF_SUB_AGENTS
+    return [_part(context, name) for name in _ALL if name in shown]
 
 
 def _part(context: SessionPage, name: str) -> str:

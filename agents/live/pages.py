@@ -27,6 +27,8 @@ class LivePage:
 
     user: User
     session_id: UUID
+    host_id: UUID | None = None
+    """Of a sub-agent's page: its host, whose rows and events it shows."""
     seq: int = 0
     exact_from: int = 0
     """From this seq on the page shows what was up to its seq, and nothing newer."""
@@ -37,6 +39,14 @@ class LivePage:
     elsewhere: set[UUID] = field(default_factory=set)
     """Messages that stream on a branch which the page does not show."""
     is_queued: bool = False
+    children: set[UUID] = field(default_factory=set)
+    """Sessions that calls on the page started, each with a link below its call."""
+    family: tuple[object, ...] = ()
+    """What it says of the sessions below it, as it was last sent."""
+
+    @property
+    def source_id(self) -> UUID:
+        return self.host_id or self.session_id
 
     @property
     def position(self) -> int | None:
@@ -48,6 +58,7 @@ class LivePage:
         self.shown.clear()
         self.elsewhere.clear()
         self.streams.clear()
+        self.children.clear()
         for item in items:
             self.remember(item)
 
@@ -58,6 +69,13 @@ class LivePage:
             self.streams[message.pk] = len(message.text)
         else:
             self.streams.pop(message.pk, None)
+        self._remember_children(item)
+
+    def _remember_children(self, item: Item) -> None:
+        if item.child is not None:
+            self.children.add(item.child.session.pk)
+        for nested in item.children:
+            self._remember_children(nested)
 
     def is_older(self, item: Item) -> bool:
         """Whether it stands on an older page, which may have been loaded or not."""

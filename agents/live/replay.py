@@ -64,7 +64,7 @@ def _show(page: LivePage, events: list[Happened], *also: str) -> str:
 def _events_since(page: LivePage) -> list[Happened] | None:
     """None where they are too many, or not all there."""
     limit = conf().replay_max_events
-    rows = SessionEvent.objects.filter(session_id=page.session_id, seq__gt=page.seq)
+    rows = SessionEvent.objects.filter(session_id=page.source_id, seq__gt=page.seq)
     found = rows.order_by("seq").values_list("seq", "type", "data")[: limit + 1]
     events = [Happened(*row) for row in found]
     is_whole = not events or events[-1].seq - page.seq == len(events)
@@ -78,12 +78,12 @@ def _resume(page: LivePage, since: int) -> str | None:
     its event among them, and is put in as one that the page doesn't have.
     """
     session = fresh_session(page.session_id, page.user)
-    if session is None or since > session.last_seq:
+    if session is None or since > session.shown_seq:
         return None
     transcript = load_transcript(session, page.user)
     page.seq = since
     events = _events_since(page)
-    if events is None or (not events and since < session.last_seq):
+    if events is None or (not events and since < session.shown_seq):
         return None
     if frames.change_everything(event.wire for event in events):
         return None

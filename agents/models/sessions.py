@@ -195,3 +195,12 @@ class AgentSession(PublicIdModel):
     def host_id(self) -> UUID:
         """The session that has its rows and events: the host's, else its own."""
         return self.host_session_id or self.pk
+
+    @property
+    def host(self) -> AgentSession:
+        return self.host_session or self
+
+    @property
+    def shown_seq(self) -> int:
+        """The seq of the newest event of what its page shows, as it was read."""
+        return self.host.last_seq

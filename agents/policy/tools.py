@@ -39,6 +39,9 @@ OWN_SERVER_PREFIX: Final = "openswarm-"
 # Tools that exist to reach the person: approving them unseen would defeat them.
 PERSON_TOOLS: Final = frozenset({"AskUserQuestion", "ExitPlanMode"})
 
+SUB_AGENT_TOOLS: Final = frozenset({"Agent", "Task"})
+INVOKE_AGENT: Final = "InvokeAgent"
+
 # The original's list of built-in tools; every name of it stays in the table below.
 FULL_TOOLS: Final = (
     "Read",

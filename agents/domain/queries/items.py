@@ -15,6 +15,7 @@ from agents.rendering.tool_calls import ToolView
 
 from .approvals import ApprovalCard
 from .branches import Navigator
+from .children import Child
 
 CHANGES = "changes"
 """The kind of the notice with which a turn that changed files ends."""
@@ -47,6 +48,10 @@ class Item:
     result: Message | None = None
     approval: ApprovalCard | None = None
     children: tuple[Item, ...] = ()
+    child: Child | None = None
+    """The session that the call started."""
+    said_by: str = ""
+    """Who speaks, where the row doesn't tell."""
     navigator: Navigator | None = None
     can_operate: bool = False
 
@@ -85,8 +90,8 @@ class Item:
 
     @property
     def speaker(self) -> str:
-        if self.message.role != MessageRole.USER:
-            return "Agent"
+        if self.said_by or self.message.role != MessageRole.USER:
+            return self.said_by or "Agent"
         author = self.message.author
         return author.get_username() if author else "You"
 
@@ -106,7 +111,7 @@ class Item:
     @property
     def card_kind(self) -> str:
         assert self.tool is not None, "only tool calls have cards"
-        return "agent" if self.children else self.tool.kind
+        return "agent" if self.children or self.child else self.tool.kind
 
     @property
     def is_open(self) -> bool:

@@ -8,11 +8,14 @@ from uuid import UUID
 from django.db.models import F, Q, QuerySet
 
 from agents.domain.providers import is_scripted
+from agents.domain.subagents import calls_below
 from agents.models import AgentSession, Message, Mode, Run, User
+from agents.models.messages import MessageRole
 from agents.models.runs import LIVE_STATES, RunState, StopReason
 from agents.models.sessions import ACTIVE_STATUSES, SessionStatus
 
 from .approvals import ApprovalCard, may_answer
+from .children import Family, load_family
 from .queue import queue_position
 
 LIST_PAGE_SIZE = 30
@@ -94,6 +97,9 @@ class SessionPage:
     pending: list[ApprovalCard]
     adrift: list[ApprovalCard]
     """Pending approvals whose tool call has no row yet; they stand at the end."""
+    family: Family
+    parent: AgentSession | None
+    """The session that started it, if this person may see that one."""
 
     @property
     def model(self) -> str:
@@ -116,6 +122,8 @@ class SessionPage:
 
     @property
     def has_ended(self) -> bool:
+        if self.session.is_sub_agent:  # the run is its host's
+            return False
         return self.run is not None and self.run.state == RunState.FINISHED
 
     @property
@@ -143,6 +151,7 @@ class SessionPage:
         run = self.run
         return (
             self.can_operate
+            and not self.session.is_sub_agent
             and self.session.closed_at is None
             and run is not None
             and run.state == RunState.FINISHED
@@ -159,30 +168,57 @@ class SessionPage:
 
 def load_page(session: AgentSession, user: User) -> SessionPage:
     """A constant number of queries; `session` must be fresh."""
-    run = session.runs.order_by("-created_at").first()
     can_operate = may_answer(user, session)
-    pending = [
-        ApprovalCard(approval, can_operate)
-        for approval in session.approvals.pending().order_by("created_at", "pk")
-    ]
+    pending = _pending(session, can_operate=can_operate)
     placed = _placed(session, pending)
+    family = load_family(session, user)
     return SessionPage(
         session=session,
         mode_name=_mode_name(session),
         can_operate=can_operate,
-        can_delete=session.owner_id == user.pk,
+        can_delete=session.owner_id == user.pk and not session.is_sub_agent,
         is_scripted=is_scripted(session),
-        run=run,
+        run=_run_of(session),
         queue_position=queue_position(session.pk),
         queued=list(session.messages.queued().defer("rendered_html", "content")),
-        pending=pending,
+        pending=[*pending, *family.waiting],
         adrift=[card for card in pending if card.approval.tool_use_id not in placed],
+        family=family,
+        parent=_parent_of(session, user),
     )
 
 
+def _run_of(session: AgentSession) -> Run | None:
+    """The newest; of a sub-agent the turn that it is part of."""
+    if not session.is_sub_agent:
+        return session.runs.order_by("-created_at").first()
+    call = Message.objects.filter(
+        session_id=session.host_id,
+        tool_use_id=session.parent_tool_use_id,
+        role=MessageRole.TOOL_CALL,
+    )
+    return Run.objects.filter(pk__in=call.values("run_id")).first()
+
+
+def _pending(session: AgentSession, *, can_operate: bool) -> list[ApprovalCard]:
+    requests = session.host.approvals.pending()
+    if session.is_sub_agent:
+        requests = requests.filter(calls_below(session))
+    ordered = requests.order_by("created_at", "pk")
+    return [ApprovalCard(approval, can_operate) for approval in ordered]
+
+
+def _parent_of(session: AgentSession, user: User) -> AgentSession | None:
+    if session.parent_session_id is None:
+        return None
+    visible = AgentSession.objects.visible_to(user)
+    return visible.filter(pk=session.parent_session_id).first()
+
+
 def _placed(session: AgentSession, pending: list[ApprovalCard]) -> set[str]:
-    calls = session.messages.filter(
-        role="tool_call",
+    calls = Message.objects.filter(
+        session_id=session.host_id,
+        role=MessageRole.TOOL_CALL,
         hidden=False,
         tool_use_id__in=[card.approval.tool_use_id for card in pending],
     )
@@ -203,7 +239,7 @@ def fresh_session(session_id: UUID, user: User) -> AgentSession | None:
     return (
         AgentSession.objects.visible_to(user)
         .filter(pk=session_id)
-        .select_related("owner", "provider")
+        .select_related("owner", "provider", "host_session")
         .first()
     )
 

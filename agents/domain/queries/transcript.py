@@ -23,6 +23,7 @@ from agents.rendering.tool_calls import ToolResult, ToolView, tool_view
 
 from .approvals import ApprovalCard, may_answer
 from .branches import Navigator, Stretch, lineage, load_navigators, within
+from .children import Child, load_children_of_calls, starts_session
 from .groups import Single, ToolGroup, foldable_name, load_entries
 from .items import Item
 
@@ -58,7 +59,7 @@ def load_transcript(
 ) -> Transcript:
     """The newest page, or the page before `before_seq`."""
     limit = limit or conf().transcript_page_size
-    rows = _top_level(_rows(_stretches(session), session.pk))
+    rows = _top_level(session)
     if before_seq is not None:
         rows = rows.filter(seq__lt=before_seq)
     newest = list(rows.order_by("-seq")[: limit + 1])
@@ -66,6 +67,8 @@ def load_transcript(
     if has_older:
         shown, has_older = _with_whole_run(rows, shown)
     items = _build(session, user, shown[::-1])
+    if session.is_sub_agent and not has_older:
+        items = (*_prompt_of(session), *items)
     return Transcript(
         items=items,
         entries=tuple(load_entries(session, items)),
@@ -96,7 +99,7 @@ def load_items(
     session: AgentSession, user: User, message_ids: Iterable[UUID]
 ) -> dict[UUID, Item]:
     """Several top-level items at once, by their messages' ids."""
-    rows = _top_level(_rows(_stretches(session), session.pk))
+    rows = _top_level(session)
     found = list(rows.filter(pk__in=list(message_ids)).order_by("seq"))
     return {item.message.pk: item for item in _build(session, user, found)}
 
@@ -105,31 +108,34 @@ def load_stretches(
     session: AgentSession, user: User, stretches: list[Stretch]
 ) -> tuple[Item, ...]:
     """Everything that some parts of branches show, oldest first; at most 500 items."""
-    rows = _top_level(_rows(stretches, session.pk)).order_by("seq")[:MAX_COMPARED]
+    rows = _without_nested(_rows(stretches, session.pk)).order_by("seq")
+    rows = rows[:MAX_COMPARED]
     return _Builder(session, user, stretches).build(list(rows))
 
 
 def load_item(session: AgentSession, user: User, message_id: UUID) -> Item | None:
     """The top-level item that shows this message; None where nothing does."""
-    rows = _rows(_stretches(session), session.pk)
+    rows = _rows_of(session)
     message = rows.filter(pk=message_id).first()
     for _ in range(_MAX_DEPTH):
         if message is None:
             return None
         if message.role == MessageRole.TOOL_RESULT:
             call_id = message.tool_use_id
-        elif message.parent_tool_use_id:
-            call_id = message.parent_tool_use_id
-        else:
+        elif session.is_sub_agent and message.tool_use_id == _call_above(session):
+            return next(iter(_prompt_of(session)), None)
+        elif message.parent_tool_use_id == _call_above(session):
             return _build(session, user, [message])[0]
+        else:
+            call_id = message.parent_tool_use_id
         message = _calls(rows).filter(tool_use_id=call_id).first()
     return None
 
 
 def load_tool_item(session: AgentSession, user: User, tool_use_id: str) -> Item | None:
     """The top-level item in which this tool call stands."""
-    calls = _calls(session.messages.filter(tool_use_id=tool_use_id))
-    call_id = calls.values_list("pk", flat=True).first()
+    rows = Message.objects.filter(session_id=session.host_id, tool_use_id=tool_use_id)
+    call_id = _calls(rows).values_list("pk", flat=True).first()
     return load_item(session, user, call_id) if call_id else None
 
 
@@ -174,11 +180,19 @@ def _stretches(session: AgentSession) -> list[Stretch]:
     return lineage(session.pk, session.active_branch_id)
 
 
-def _rows(stretches: list[Stretch], session_id: UUID) -> MessageQuerySet:
-    """The lineage's visible messages, their big columns cut."""
+def _rows_of(session: AgentSession) -> MessageQuerySet:
+    """Of the shown branch; of a sub-agent its host's, on whichever branch it worked."""
+    if session.is_sub_agent:
+        return _rows(None, session.host_id)
+    return _rows(_stretches(session), session.pk)
+
+
+def _rows(stretches: list[Stretch] | None, session_id: UUID) -> MessageQuerySet:
+    """The lineage's visible messages, their big columns cut; None: of all branches."""
+    shown = Q() if stretches is None else within(stretches)
     limit = conf().message_preview_bytes + 1  # one more tells that there is more
     return (
-        Message.objects.filter(within(stretches), session_id=session_id, hidden=False)
+        Message.objects.filter(shown, session_id=session_id, hidden=False)
         .exclude(queued_at__isnull=False, delivered_at=None)
         .defer("text", "rendered_html", "content", "attachments")
         .select_related("author")
@@ -202,8 +216,44 @@ def _rows(stretches: list[Stretch], session_id: UUID) -> MessageQuerySet:
     )
 
 
-def _top_level(rows: MessageQuerySet) -> MessageQuerySet:
-    return rows.filter(parent_tool_use_id="").exclude(role=MessageRole.TOOL_RESULT)
+def _top_level(session: AgentSession) -> MessageQuerySet:
+    return _without_nested(_rows_of(session), _call_above(session))
+
+
+def _without_nested(rows: MessageQuerySet, call_above: str = "") -> MessageQuerySet:
+    own = rows.filter(parent_tool_use_id=call_above)
+    return own.exclude(role=MessageRole.TOOL_RESULT)
+
+
+def _call_above(session: AgentSession) -> str:
+    """The call whose rows the page begins with; "" for the main thread's."""
+    return session.parent_tool_use_id if session.is_sub_agent else ""
+
+
+def _prompt_of(session: AgentSession) -> list[Item]:
+    """What a sub-agent was asked: in its host's rows it is its call's input."""
+    call = _calls(_rows_of(session)).filter(tool_use_id=_call_above(session)).first()
+    if call is None:
+        return []
+    tool_input = _fill(call).content.get("input")
+    text = str(tool_input.get("prompt") or "") if isinstance(tool_input, dict) else ""
+    limit = conf().message_preview_bytes
+    prompt = Message(
+        pk=call.pk,
+        session=session,
+        seq=call.seq,
+        role=MessageRole.USER,
+        text=text[:limit],
+        created_at=call.created_at,
+    )
+    return [
+        Item(
+            message=prompt,
+            is_cut=len(text) > limit,
+            characters=len(text),
+            said_by="Task",
+        )
+    ]
 
 
 def _calls(rows: Any) -> Any:
@@ -240,12 +290,14 @@ class _Builder:
         stretches: list[Stretch] | None = None,
     ) -> None:
         self._session = session
-        self._rows = _rows(
-            _stretches(session) if stretches is None else stretches, session.pk
+        self._user = user
+        self._rows = (
+            _rows_of(session) if stretches is None else _rows(stretches, session.pk)
         )
         self._results: dict[str, Message] = {}
         self._approvals: dict[str, ApprovalCard] = {}
         self._children: dict[str, list[Message]] = defaultdict(list)
+        self._sessions: dict[str, Child] = {}
         self._can_operate = may_answer(user, session)
         self._navigators: dict[UUID, Navigator] = {}
 
@@ -256,6 +308,11 @@ class _Builder:
             if child.role == MessageRole.TOOL_CALL:
                 calls.append(child)
         self._load_facts([call.tool_use_id for call in calls])
+        self._sessions = load_children_of_calls(
+            self._session,
+            self._user,
+            [call.tool_use_id for call in calls if starts_session(call.tool_name)],
+        )
         if any(row.role == MessageRole.USER for row in rows):
             self._navigators = load_navigators(self._session.pk)
         return self._items(rows, depth=0)
@@ -273,7 +330,7 @@ class _Builder:
             role=MessageRole.TOOL_RESULT, tool_use_id__in=tool_use_ids
         )
         self._results = {row.tool_use_id: _fill(row) for row in results}
-        approvals = self._session.approvals.filter(tool_use_id__in=tool_use_ids)
+        approvals = self._session.host.approvals.filter(tool_use_id__in=tool_use_ids)
         self._approvals = {
             approval.tool_use_id: ApprovalCard(approval, self._can_operate)
             for approval in approvals.select_related("decided_by")
@@ -305,6 +362,7 @@ class _Builder:
             result=result,
             approval=self._approvals.get(message.tool_use_id),
             children=self._items(children, depth + 1) if depth < _MAX_DEPTH else (),
+            child=self._sessions.get(message.tool_use_id),
         )
 
 

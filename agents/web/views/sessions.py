@@ -12,6 +12,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from agents.domain import runs, sessions, workspaces
+from agents.domain.locks import check_is_no_sub_agent
 from agents.domain.providers import default_provider
 from agents.domain.queries.sessions import (
     LIST_PAGE_SIZE,
@@ -203,14 +204,18 @@ def session_delete(request: HtmxRequest, session_id: UUID) -> HttpResponse:
 def find_session(request: HtmxRequest, session_id: UUID) -> AgentSession:
     """A session that this person may see; to all others it doesn't exist."""
     visible = AgentSession.objects.visible_to(request.user)
-    return get_object_or_404(visible.select_related("owner", "provider"), pk=session_id)
+    found = visible.select_related("owner", "provider", "host_session")
+    return get_object_or_404(found, pk=session_id)
 
 
 def find_operable(request: HtmxRequest, session_id: UUID) -> AgentSession:
-    """Raises: Http404 to strangers, NotAllowedError to those who may only look."""
+    """Raises: Http404 to strangers, NotAllowedError to those who may only look;
+    SubAgentError, since nothing is done to a sub-agent but through its host.
+    """
     session = find_session(request, session_id)
     if not may_operate(request, session):
         raise NotAllowedError("You may look at this session, but not change it.")
+    check_is_no_sub_agent(session)
     return session
 
 
@@ -245,7 +250,8 @@ def render_session(
 
 def _seq_of(session: AgentSession) -> int | None:
     """The seq of a page that was just read; None where something happened meanwhile."""
-    return session.last_seq if session.last_seq == current_seq(session.pk) else None
+    seq = session.shown_seq
+    return seq if seq == current_seq(session.host_id) else None
 
 
 def _respond_with(
