@@ -126,6 +126,7 @@ def prompt_of(message: Message) -> Message | None:
             hidden=False,
             seq__lt=message.seq,
         )
+        .delivered()
         .order_by("-seq")
         .first()
     )
@@ -174,9 +175,10 @@ def _fork(message: Message) -> MessageBranch:
 
 
 def _begins(branch: MessageBranch, message: Message) -> bool:
-    return not branch.messages.filter(
+    earlier = branch.messages.delivered().filter(
         role=MessageRole.USER, hidden=False, seq__lt=message.seq
-    ).exists()
+    )
+    return not earlier.exists()
 
 
 def memory_before(message: Message) -> tuple[UUID | None, UUID | None]:
@@ -186,9 +188,9 @@ def memory_before(message: Message) -> tuple[UUID | None, UUID | None]:
         comes before.
     """
     branch = message.branch
-    conversation = branch.sdk_session_id
-    if not has_transcript(conversation):  # it was itself forked and never began
-        return branch.sdk_fork_session_id, branch.sdk_fork_uuid
+    conversation, end = memory_at_end(branch)
+    if conversation is None:
+        return None, None
     prompts = branch.messages.filter(
         role=MessageRole.USER, seq__gte=message.seq, sdk_uuid__isnull=False
     )
@@ -197,7 +199,7 @@ def memory_before(message: Message) -> tuple[UUID | None, UUID | None]:
         if has_entry(conversation, prompt.sdk_uuid):
             entry = turn_end_before(conversation, prompt.sdk_uuid)
             return (conversation, entry) if entry else (None, None)
-    return _end_of(conversation)
+    return conversation, end
 
 
 def memory_at_end(branch: MessageBranch) -> tuple[UUID | None, UUID | None]:

@@ -147,7 +147,7 @@ def _shown(
 ) -> list[Message]:
     """What the branch shows, finished and delivered; hidden prompts stay hidden."""
     rows = session.messages.filter(within(lineage(session.pk, branch.pk)))
-    rows = rows.exclude(queued_at__isnull=False, delivered_at=None)
+    rows = rows.delivered()
     if up_to is not None:
         if not rows.filter(pk=up_to.pk).exists():
             raise InvalidInputError("This message is not on the branch that is shown.")

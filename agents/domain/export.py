@@ -102,7 +102,7 @@ def exported_messages(session: AgentSession) -> Any:
     """All branches' messages in the order they were said."""
     return (
         Message.objects.filter(session=session)
-        .exclude(queued_at__isnull=False, delivered_at=None)
+        .delivered()
         .exclude(role=MessageRole.SYSTEM, content__kind=IMPORTED_KIND)
         .order_by("seq")
     )

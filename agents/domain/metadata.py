@@ -164,7 +164,7 @@ def _entries(session: AgentSession) -> list[Entry]:
             parent_tool_use_id="",
         )
         .exclude(role=MessageRole.TOOL_RESULT)
-        .exclude(queued_at__isnull=False, delivered_at=None)
+        .delivered()
         .order_by("-seq")
         .values_list("pk", "seq", "role", "tool_name")[: LOOK_BACK + 1]
     )

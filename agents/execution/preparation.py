@@ -90,14 +90,10 @@ def prepare(run: Run, jail: JailStatus) -> Prepared:
         setup=setup,
         start=start,
         upstream=resolve_upstream(session),
-        content=None if run.deferred_tool_use_id else _content(run, start),
+        content=None if run.deferred_tool_use_id else build_prompt_content(run),
         prompt_id=_name_prompt(run),
         needs_files_first=bool(run.deferred_tool_use_id) or restores_files(run),
     )
-
-
-def _content(run: Run, start: Start) -> PromptContent:
-    return build_prompt_content(run, is_remembered=start.is_resumed)
 
 
 def _start(run: Run, folder: Path) -> Start:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from itertools import takewhile
 from typing import Any
 
 from agents.domain import approvals
 from agents.domain.model_choice import get_session_model
-from agents.models import AgentSession, ApprovalRequest, Mode, Run
+from agents.domain.queries.branches import lineage, within
+from agents.domain.transcripts import has_entry
+from agents.models import AgentSession, ApprovalRequest, Message, Mode, Run
 from agents.models.approvals import ApprovalStatus
 from agents.models.messages import MessageRole
 from agents.models.runs import RunKind
@@ -49,17 +52,16 @@ def session_system_prompt(session: AgentSession) -> str | None:
     )
 
 
-def build_prompt_content(run: Run, *, is_remembered: bool) -> PromptContent:
+def build_prompt_content(run: Run) -> PromptContent:
     """What this run says to the model: the message, or the decisions it waited for.
 
-    Where the model remembers nothing of the conversation (the server was killed before
-    its memory was stored), what people said earlier is said again.
+    What people said before that and the model never heard is said again first: a turn
+    was stopped before it began, or the server killed before its memory was stored.
     """
     message = run.trigger_message
     is_resuming = run.kind == RunKind.RESUME
     text = _decisions(run) if is_resuming else message.text
-    if not is_remembered:
-        text = "\n\n".join([*_said_before(run, itself=is_resuming), text])
+    text = "\n\n".join([*_unheard(run, itself=is_resuming), text])
     images = [] if is_resuming else message.attachments.get("images") or []
     if not images:
         return text
@@ -69,14 +71,24 @@ def build_prompt_content(run: Run, *, is_remembered: bool) -> PromptContent:
     ]
 
 
-def _said_before(run: Run, *, itself: bool) -> list[str]:
-    """What people said on the run's branch before its message, or up to it."""
+def _unheard(run: Run, *, itself: bool) -> list[str]:
+    """What people said since the model last heard them; with the run's own message
+    if that may not have arrived either."""
     trigger = run.trigger_message
-    said = run.branch.messages.filter(role=MessageRole.USER, hidden=False).exclude(
-        queued_at__isnull=False, delivered_at=None
-    )
     until = {"seq__lte": trigger.seq} if itself else {"seq__lt": trigger.seq}
-    return list(said.filter(**until).order_by("seq").values_list("text", flat=True))
+    said = (
+        Message.objects.filter(within(lineage(run.session_id, run.branch_id)), **until)
+        .filter(session_id=run.session_id, role=MessageRole.USER)
+        .delivered()
+        .order_by("-seq")
+    )
+    unheard = takewhile(lambda message: not _is_heard(run, message), said.iterator())
+    return [message.text for message in unheard if not message.hidden][::-1]
+
+
+def _is_heard(run: Run, message: Message) -> bool:
+    prompt_id = message.sdk_uuid
+    return prompt_id is not None and has_entry(run.branch.sdk_session_id, prompt_id)
 
 
 def _decisions(run: Run) -> str:

@@ -40,6 +40,13 @@ class MessageQuerySet(models.QuerySet["Message"]):
             "-is_urgent", "queue_position", "queued_at", "seq"
         )
 
+    def delivered(self) -> MessageQuerySet:
+        """All that is part of the conversation, so what waits in the queue is not.
+
+        Its `seq` says when it was typed, and becomes its place only at its delivery.
+        """
+        return self.exclude(queued_at__isnull=False, delivered_at=None)
+
 
 class Message(PublicIdModel):
     session = models.ForeignKey(

@@ -84,7 +84,7 @@ class Navigator:
 
 
 def load_navigators(session_id: UUID) -> dict[UUID, Navigator]:
-    """By message: its alternatives, for every message that has some; one query.
+    """By message: the ways to go on in its place, where there are several; one query.
 
     A message that was replaced, and each that a branch began with in its place, are
     alternatives of each other.
@@ -97,15 +97,15 @@ def load_navigators(session_id: UUID) -> dict[UUID, Navigator]:
     return {
         message_id: Navigator(tuple(branch for branch, _ in family), position)
         for family in families.values()
+        if len(family) > 1
         for position, (_, message_id) in enumerate(family, start=1)
     }
 
 
 def _forks(session_id: UUID) -> list[tuple[UUID, UUID, UUID, UUID | None]]:
     """Oldest first: (replaced message, its branch, new branch, its first message)."""
-    first = Message.objects.filter(
-        branch_id=OuterRef("pk"), role=MessageRole.USER, hidden=False
-    ).order_by("seq")
+    said = Message.objects.delivered().filter(role=MessageRole.USER, hidden=False)
+    first = said.filter(branch_id=OuterRef("pk")).order_by("seq")
     forked = MessageBranch.objects.filter(
         session_id=session_id, fork_point_message__isnull=False
     ).annotate(first_id=Subquery(first.values("pk")[:1]))
