@@ -6,10 +6,13 @@ import os
 import shlex
 import socket
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -370,6 +373,34 @@ def test_launcher_and_secrets_are_for_the_server_alone(agent, jailed):
     assert modes[secret_file] == "0o600"
     assert oct(launcher.parent.stat().st_mode & 0o777) == "0o700"
     assert "token-of-the-gateway" not in launcher.read_text()
+
+
+@both_ways
+def test_this_process_never_has_the_launcher_open_for_writing(agent, jailed):
+    """Else a child that another thread starts then has it, too, and as long as any
+    process has it the kernel does not run it (ETXTBSY): every so often a start failed.
+    """
+    with opened_for_writing() as names:
+        launcher = agent.launcher(jailed=jailed)
+
+    assert ("jail.args" if jailed else "unjailed.sh") in names, "the control"
+    assert launcher.name not in names
+    assert agent.shell("echo up", jailed=jailed).stdout == "up\n"
+
+
+@contextmanager
+def opened_for_writing() -> Iterator[set[str]]:
+    """The names of the files that this process opens for writing meanwhile."""
+    names: set[str] = set()
+    is_over = False
+
+    def note(event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "open" and not is_over and arguments[2] & (os.O_WRONLY | os.O_RDWR):
+            names.add(Path(str(arguments[0])).name)
+
+    sys.addaudithook(note)  # stays for good, which is why it is told when it's over
+    yield names
+    is_over = True
 
 
 @needs_jail
