@@ -213,7 +213,13 @@ def _suggested_rule(approval: ApprovalRequest, decision: Decision) -> Rule | Non
 
 
 def preview_rule(approval: ApprovalRequest) -> Rule | None:
-    """What "Always allow" would allow from now on; None where nothing is safe."""
+    """What "Always allow" would allow from now on.
+
+    None where nothing is safe, and where a rule asks each time, since that stays
+    stronger.
+    """
+    if approval.rule_id:
+        return None
     call = ToolCall(approval.tool_name, approval.tool_input)
     return suggest_rule(call, Place(Path(approval.session.cwd), None))
 

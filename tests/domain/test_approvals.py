@@ -576,3 +576,11 @@ def test_the_pending_count_is_what_a_person_may_answer(
     counts = [approvals.pending_count(user) for user in (alice, bob, charlie)]
 
     assert counts == [1, 0, 1]
+
+
+def test_where_a_rule_asks_each_time_no_other_is_offered(run: Run) -> None:
+    approval = factories.ask_approval(
+        run, tool_name="Bash", tool_input=BASH, rule_id="the-asking-one"
+    )
+
+    assert approvals.preview_rule(approval) is None
