@@ -38,10 +38,8 @@ def facts(session: Session) -> Locator:
 
 
 def spent(session: Session, where: str) -> int:
-    found = session.server.rows(
-        f"SELECT sum(usd_micros) FROM agents_costentry WHERE session_id = ? AND {where}",  # noqa: S608  the tests' own words
-        session.id.hex,
-    )
+    total = f"SELECT sum(usd_micros) FROM agents_costentry WHERE {where}"  # noqa: S608  the tests' own words
+    found = session.server.rows(f"{total} AND session_id = ?", session.id.hex)
     return int(found[0][0] or 0)
 
 
