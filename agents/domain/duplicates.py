@@ -66,12 +66,14 @@ def duplicate_session(
 ) -> AgentSession:
     """Copy the shown branch, up to and including a message, with the model's memory.
 
+    Where the shown branch does not have the message, its own branch is copied.
+
     Files are copied into a workspace of its own, unless the folder is not ours or
     `shares_folder` says to work in the same one. The copy belongs to `owner`. Large
     folders take their time, so it must not be called inside a transaction then.
 
-    Raises: InvalidInputError when `up_to` is not on the shown branch; WorkspaceError
-        when the files can't be copied, and then nothing is left behind.
+    Raises: InvalidInputError when `up_to` can't be copied; WorkspaceError when the
+        files can't be, and then nothing is left behind.
     """
     branch = _branch_of(session, up_to)
     _shown(session, branch, up_to)
@@ -135,11 +137,16 @@ def _usable_provider(session: AgentSession, owner: User) -> Provider | None:
 
 
 def _branch_of(session: AgentSession, up_to: Message | None) -> MessageBranch:
+    """The shown branch, or the message's own where the shown one doesn't have it."""
     if session.active_branch is None:
         raise InvalidInputError("What a sub-agent said can't be duplicated.")
-    if up_to is not None and up_to.session_id != session.pk:
+    if up_to is None:
+        return session.active_branch
+    if up_to.session_id != session.pk:
         raise InvalidInputError("This message is not part of the session.")
-    return session.active_branch
+    shown = within(lineage(session.pk, session.active_branch_id))
+    is_shown = session.messages.filter(shown, pk=up_to.pk).exists()
+    return session.active_branch if is_shown else up_to.branch
 
 
 def _shown(
@@ -150,7 +157,7 @@ def _shown(
     rows = rows.delivered()
     if up_to is not None:
         if not rows.filter(pk=up_to.pk).exists():
-            raise InvalidInputError("This message is not on the branch that is shown.")
+            raise InvalidInputError("This message was not delivered yet.")
         rows = rows.filter(seq__lte=_last_seq(up_to))
     return list(rows.order_by("seq"))
 

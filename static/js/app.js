@@ -1,6 +1,7 @@
 // The one script pages link to. Each file names the markup it works on; none needs another.
 import "./composer.js";
 import "./stick.js";
+import "./mark.js";
 import "./busy.js";
 import "./folds.js";
 import "./copy.js";

@@ -44,16 +44,28 @@ def test_a_copy_ends_with_the_chosen_message(talk, alice):
     assert texts(talk) == ["Count to three", "Three.", "Count to five", "Five."]
 
 
-def test_a_message_of_another_version_is_refused(talk, alice):
+def test_a_message_of_another_version_brings_that_version(talk, alice):
     answer = talk.messages.get(text="Five.")
     branches.edit_message(
         talk.messages.get(text="Count to five"), author=alice, text="Count to six"
     )
     talk.refresh_from_db()
 
-    with pytest.raises(InvalidInputError, match="not on the branch"):
-        duplicate_session(talk, alice, up_to=answer)
-    assert AgentSession.objects.count() == 1
+    copy = duplicate_session(talk, alice, up_to=answer)
+
+    assert texts(copy) == ["Count to three", "Three.", "Count to five", "Five."]
+
+
+def test_what_waits_or_is_of_another_session_is_refused(talk, alice):
+    send_message(talk, author=alice, text="Now")
+    waiting = send_message(talk, author=alice, text="Later")
+    other = factories.make_session(alice).messages.get()
+
+    with pytest.raises(InvalidInputError, match="not delivered yet"):
+        duplicate_session(talk, alice, up_to=waiting)
+    with pytest.raises(InvalidInputError, match="not part of the session"):
+        duplicate_session(talk, alice, up_to=other)
+    assert AgentSession.objects.count() == 2
 
 
 def test_files_are_copied_and_then_part(talk, alice):

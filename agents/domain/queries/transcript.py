@@ -43,6 +43,8 @@ class Transcript:
     entries: tuple[Single | ToolGroup, ...]
     """The same items as they are shown: longer runs of tool calls folded."""
     has_older: bool
+    other_branch_id: UUID | None = None
+    """Given where it is not the session's shown branch."""
 
     @property
     def oldest_seq(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -22,12 +23,14 @@ from agents.domain.queries.sessions import (
     load_page,
     resting_sessions,
 )
-from agents.domain.queries.transcript import load_transcript
+from agents.domain.queries.spots import Spot, find_spot
+from agents.domain.queries.transcript import Transcript, load_transcript
 from agents.domain.sharing import sharing_of
 from agents.errors import InvalidInputError, NotAllowedError
-from agents.models import AgentSession
+from agents.models import AgentSession, User
 from agents.models.providers import ProviderKind
 from agents.web.forms.messages import MessageForm
+from agents.web.forms.places import PlaceForm
 from agents.web.forms.sessions import (
     NewAgentForm,
     PinForm,
@@ -82,7 +85,11 @@ def session_new(request: HtmxRequest) -> HttpResponse:
 
 @require_GET
 def session_detail(request: HtmxRequest, session_id: UUID) -> HttpResponse:
-    return render_session(request, find_session(request, session_id))
+    """The newest page of the shown version, or the one that the query leads to."""
+    session = find_session(request, session_id)
+    place = PlaceForm(request.GET)
+    spot = find_spot(session, branch_id=place.branch_id, message_id=place.message_id)
+    return render_session(request, session, spot=spot)
 
 
 @require_GET
@@ -90,12 +97,12 @@ def session_older(request: HtmxRequest, session_id: UUID) -> HttpResponse:
     """The page of the transcript before `?before=<seq>`."""
     session = find_session(request, session_id)
     before = _number(request.GET.get("before"))
+    branch_id = PlaceForm(request.GET).branch_id
+    spot = find_spot(session, branch_id=branch_id) or Spot(session=session)
+    spot = replace(spot, before_seq=before)
     if not wants_fragment(request):
-        return render_session(request, session, before_seq=before)
-    context = {
-        "session": session,
-        "transcript": load_transcript(session, request.user, before_seq=before),
-    }
+        return render_session(request, session, spot=spot)
+    context = {"session": session, "transcript": _transcript_at(spot, request.user)}
     return render(request, "agents/sessions/_items.html", context)
 
 
@@ -229,16 +236,17 @@ def render_session(
     session: AgentSession,
     *,
     status: int = 200,
-    before_seq: int | None = None,
+    spot: Spot | None = None,
     **forms: Any,
 ) -> HttpResponse:
     """The whole page; `forms` holds those that were sent and refused."""
     user = request.user
+    spot = spot or Spot(session=session)
     context = {
         "session": session,
         "page": load_page(session, user),
-        "transcript": load_transcript(session, user, before_seq=before_seq),
-        "is_live": before_seq is None,
+        "spot": spot,
+        "transcript": _transcript_at(spot, user),
         "sharing": sharing_of(session, user),
         "live_seq": _seq_of(session),
         "composer_form": MessageForm(),
@@ -246,6 +254,13 @@ def render_session(
         **forms,
     }
     return render(request, "agents/sessions/detail.html", context, status=status)
+
+
+def _transcript_at(spot: Spot, user: User) -> Transcript:
+    transcript = load_transcript(spot.session, user, before_seq=spot.before_seq)
+    if spot.is_shown:
+        return transcript
+    return replace(transcript, other_branch_id=spot.branch_id)
 
 
 def _seq_of(session: AgentSession) -> int | None:
