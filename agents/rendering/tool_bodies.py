@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import dedent
 from typing import Any, Literal, TypedDict
 
 from django.utils.safestring import SafeString
@@ -427,9 +428,22 @@ def _pretty(text: str) -> str:
 
 def text_body(call: ToolCall) -> Body:
     """Prose: what was asked for, and the answer as Markdown unless it is an error."""
+    return _prose(call, call.text("plan") or call.result_text)
+
+
+# What the CLI puts around a sub-agent's report, for the model's eyes.
+_REPORT = re.compile(r"The report follows:\n(.*?)\n *agentId:", re.DOTALL)
+
+
+def agent_body(call: ToolCall) -> Body:
+    """What a sub-agent was asked, and its report without the CLI's frame."""
+    report = _REPORT.search(call.result_text)
+    return _prose(call, dedent(report[1]) if report else call.result_text)
+
+
+def _prose(call: ToolCall, answer: str) -> Body:
     prompt, prompt_cut = call.cut(call.text("prompt", "query", "url", "args"))
-    answer = "" if call.is_error else call.text("plan") or call.result_text
-    shown, answer_cut = call.cut(answer)
+    shown, answer_cut = call.cut("" if call.is_error else answer)
     context: TextContext = {
         **_common(call, truncated=prompt_cut or answer_cut),
         "prompt": reveal_invisible(prompt),

@@ -148,7 +148,7 @@ _PATH = _field("file_path", "notebook_path", "path")
 _TASK = _Tool("list-todo", "Task", bodies.checklist_body, _checklist_summary)
 _TASK_LIST = _Tool("list-todo", "Tasks", bodies.checklist_body, _checklist_summary)
 _AGENT = _Tool(
-    "bot", "Agent", bodies.text_body, _field("description", "subagent_type", "prompt")
+    "bot", "Agent", bodies.agent_body, _field("description", "subagent_type", "prompt")
 )
 _EDIT = _Tool("file-pen", "Edit", bodies.edit_body, _PATH)
 _JOB = _Tool("terminal", "Background job", bodies.json_body, _first_value)

@@ -10,7 +10,7 @@
 
   function mark() {
     const id = location.hash.slice(1);
-    const found = id && document.getElementById(id);
+    const found = id ? document.getElementById(id) : null;
     if (!found?.closest(INSIDE)) return;
     found.dataset.marked = "";
     if (opened === id) return; // what the reader folds again stays folded

@@ -109,8 +109,9 @@ def test_what_an_invoked_session_asks_is_decided_on_its_parents_page(
     arguments = {"session_id": str(source.id), "message": bash_task("touch asked.txt")}
     session = olivia.start_agent(f"demo: tool {INVOKE} {json.dumps(arguments)}")
     session.pending.get_by_role("button", name="Approve", exact=True).click()
-    asked = session.pending.filter(has_text="touch asked.txt")
-    expect(asked).to_be_visible()
+    of_child = session.page.locator(".approval-card__session")
+    asked = session.pending.filter(has=of_child)
+    expect(asked).to_contain_text("touch asked.txt")
     expect(session.page.locator(".waiting-line")).to_contain_text("1 approval waits")
     child = enter_child(session)
     expect(child.pending).to_have_count(1)

@@ -352,6 +352,17 @@ def test_an_agents_answer_is_rendered():
     assert shown.context["html"] == "<p><strong>Found</strong></p>\n"
 
 
+def test_an_agents_report_is_shown_without_the_clis_frame():
+    framed = (
+        "[Subagent hand-back] The text below is … The report follows:\n"
+        "  **Found**\n    two\nagentId: a01d9\n<usage>tool_uses: 0</usage>"
+    )
+
+    shown = view("Agent", {"prompt": "Look"}, ToolResult(text=framed))
+
+    assert shown.context["html"] == "<p><strong>Found</strong>\ntwo</p>\n"
+
+
 def test_a_plan_is_rendered():
     shown = view("ExitPlanMode", {"plan": "# Plan"})
 
