@@ -21,6 +21,7 @@ from django.urls import URLPattern, reverse
 from agents.conf import workspaces_dir
 from agents.domain import accounts, blocks, messages, providers, sessions, workspaces
 from agents.domain.approvals import open_approval
+from agents.domain.subagents import start_sub_agent
 from agents.live.routing import websocket_urlpatterns
 from agents.models import (
     AgentSession,
@@ -244,6 +245,29 @@ def test_a_stranger_finds_nothing_of_somebody_elses(
         assert nobody["Location"].startswith(reverse("login"))
 
 
+@pytest.mark.parametrize("method", ["get", "post"])
+@pytest.mark.parametrize("name", sorted(n for n in TARGETS if n.startswith("session_")))
+def test_a_stranger_finds_no_sub_agent_either(name, method, estate, charlie):
+    url = reverse(name, args=[sub_agent_of(estate).pk])
+    data = form_of(name, estate)
+
+    foreign = getattr(browser(charlie), method)(url, data)
+    own = getattr(browser(estate.owner), method)(url, data)
+
+    # Nothing is done to a sub-agent itself, and its owner is told so.
+    has_none = name in ("session_changes", "session_worktree")
+    assert own.status_code in ((404, 405) if has_none else (200, 405, 409))
+    assert foreign.status_code == 404 or foreign.status_code == own.status_code == 405
+    assert SECRET not in foreign.text
+
+
+def sub_agent_of(estate: Estate) -> AgentSession:
+    run = Run.objects.filter(session=estate.session).earliest("created_at")
+    call = {"tool_use_id": "toolu_agent", "tool_name": "Agent"}
+    blocks.record_tool_call(run, **call, tool_input={"prompt": SECRET})
+    return start_sub_agent(run, tool_use_id="toolu_agent", agent_id="agent-1")
+
+
 @pytest.mark.parametrize("name", sorted(TARGETS))
 def test_each_route_answers_alice_in_some_way(name, estate):
     url = reverse(name, args=[TARGETS[name](estate)])
@@ -349,11 +373,13 @@ async def test_a_strangers_socket_is_closed_without_a_word(name):
     alice = await database_sync_to_async(person)("alice", Role.OWNER)
     charlie = await database_sync_to_async(person)("charlie")
     estate = await database_sync_to_async(make_estate)(alice)
-    path = socket_path(name, SOCKETS[name](estate))
+    sub_agent = await database_sync_to_async(sub_agent_of)(estate)
 
-    assert await first_word(path, charlie) == "websocket.close"
-    assert await first_word(path, AnonymousUser()) == "websocket.close"
-    assert await first_word(path, alice) == "websocket.send", "the control"
+    for object_id in (SOCKETS[name](estate), sub_agent.pk):
+        path = socket_path(name, object_id)
+        assert await first_word(path, charlie) == "websocket.close"
+        assert await first_word(path, AnonymousUser()) == "websocket.close"
+        assert await first_word(path, alice) == "websocket.send", "the control"
 
 
 @pytest.mark.django_db(transaction=True)

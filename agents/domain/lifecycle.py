@@ -63,6 +63,11 @@ def tree_ids(session_id: UUID) -> list[UUID]:
     return [each for level in reversed(levels) for each in level]
 
 
+def _lock_tree(session_id: UUID) -> list[AgentSession]:
+    """Locked from the top down, as everybody does; handed out the deepest first."""
+    return [lock_session(each) for each in reversed(tree_ids(session_id))][::-1]
+
+
 @transaction.atomic
 def close_session(session: AgentSession, user: User) -> None:
     """Stop what runs in the whole tree and put it away; `resume_session` undoes it.
@@ -72,8 +77,8 @@ def close_session(session: AgentSession, user: User) -> None:
     Raises: SubAgentError.
     """
     check_is_no_sub_agent(session)
-    for session_id in tree_ids(session.pk):
-        _close(lock_session(session_id), user)
+    for each in _lock_tree(session.pk):
+        _close(each, user)
     session.refresh_from_db()
 
 
@@ -135,8 +140,8 @@ def delete_session(session: AgentSession, user: User) -> None:
     check_is_no_sub_agent(session)
     if session.owner_id != user.pk:
         raise NotAllowedError("Only its owner may delete a session.")
-    for session_id in tree_ids(session.pk):
-        _delete(lock_session(session_id), user)
+    for each in _lock_tree(session.pk):
+        _delete(each, user)
 
 
 def _delete(session: AgentSession, user: User) -> None:

@@ -17,7 +17,7 @@ from uuid import UUID
 from asgiref.sync import async_to_sync
 from channels.layers import get_channel_layer  # noqa: TID251  the one place
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Q
 from redis.exceptions import RedisError
 
 from agents.models import AgentSession, SessionEvent, Share
@@ -108,8 +108,12 @@ def _ring_people_on_commit(event: Event) -> None:
 
 
 def _people_of(session_id: UUID) -> list[UUID]:
-    owner = AgentSession.objects.filter(pk=session_id).values_list("owner_id")
-    shared = Share.objects.filter(session_id=session_id).values_list("user_id")
+    """Its owner, and those with whom it, or a sub-agent's host, is shared."""
+    session = AgentSession.objects.filter(pk=session_id)
+    owner = session.values_list("owner_id")
+    shared = Share.objects.filter(
+        Q(session_id=session_id) | Q(session__in=session.values("host_session"))
+    ).values_list("user_id")
     return [user_id for (user_id,) in owner.union(shared)]
 
 

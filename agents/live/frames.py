@@ -295,7 +295,8 @@ def _parts(page: LivePage, session: AgentSession, *names: str) -> list[str]:
     page.is_queued = context.queue_position is not None
     shown = {*names}
     if session.is_sub_agent:
-        shown -= _NOT_OF_SUB_AGENTS
+        # Its host's messages and requests are what its status follows.
+        shown = (shown - _NOT_OF_SUB_AGENTS) | {"status"}
     return [_part(context, name) for name in _ALL if name in shown]
 
 
@@ -318,7 +319,7 @@ def _put_item(page: LivePage, session: AgentSession, item: Item | None) -> list[
     is_new = item is not None and item.message.pk not in page.shown
     html = placing.put(page, session, item)
     if is_new:
-        page.exact_from = max(page.exact_from, current_seq(session.pk))
+        page.exact_from = max(page.exact_from, current_seq(session.host_id))
     return html
 
 
@@ -338,7 +339,7 @@ _UNSTORED = Frame()
 FRAMES: dict[str, Frame] = {
     StatusChanged.wire: Frame(_ALL[1:]),
     MessageSaved.wire: _MESSAGE,
-    CostUpdated.wire: Frame(("facts", "tail")),
+    CostUpdated.wire: Frame(("facts", "tail", "children")),
     StreamStarted.wire: _MESSAGE,
     StreamDelta.wire: _UNSTORED,
     BranchCreated.wire: _BRANCH,

@@ -6,6 +6,7 @@ the change; what differs is what is sent.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from uuid import UUID
 
 from django.template.loader import render_to_string
@@ -31,6 +32,31 @@ def put(page: LivePage, session: AgentSession, item: Item | None) -> list[str]:
     """Replace the item where the page has it, else insert it in its place."""
     if item is None:
         return []
+    moved = _take_out(page, session, item)
+    return [*moved, *_put(page, session, item)]
+
+
+def _take_out(page: LivePage, session: AgentSession, item: Item) -> list[str]:
+    """Calls that stood by themselves and are part of `item`, now that it is known.
+
+    A sub-agent's call may be heard of before it is known whose it is.
+    """
+    inside = {each.message.pk for each in _nested(item)} & page.shown.keys()
+    if not inside:
+        return []
+    before = page.entries()
+    for message_id in inside:
+        del page.shown[message_id]
+    return _Change(page, session, item).rearrange(before, page.entries())
+
+
+def _nested(item: Item) -> Iterator[Item]:
+    for child in item.children:
+        yield child
+        yield from _nested(child)
+
+
+def _put(page: LivePage, session: AgentSession, item: Item) -> list[str]:
     if page.is_older(item):
         return [_item_html(item)]
     before = page.entries()

@@ -442,7 +442,9 @@ def agent_body(call: ToolCall) -> Body:
 
 
 def _prose(call: ToolCall, answer: str) -> Body:
-    prompt, prompt_cut = call.cut(call.text("prompt", "query", "url", "args"))
+    prompt, prompt_cut = call.cut(
+        call.text("prompt", "query", "url", "args", "message")
+    )
     shown, answer_cut = call.cut("" if call.is_error else answer)
     context: TextContext = {
         **_common(call, truncated=prompt_cut or answer_cut),

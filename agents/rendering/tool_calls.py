@@ -179,6 +179,9 @@ _TOOLS: dict[str, _Tool] = {
     ),
     "Agent": _AGENT,
     "Task": _AGENT,
+    "mcp__openswarm-invoke-agent__InvokeAgent": _Tool(
+        "bot", "Ask a session", bodies.text_body, _field("message")
+    ),
     "ExitPlanMode": _Tool("clipboard-list", "Plan", bodies.text_body, _field("plan")),
     "WebFetch": _Tool("globe", "Fetch", bodies.text_body, _field("url")),
     "WebSearch": _Tool("globe", "Web search", bodies.text_body, _field("query")),

@@ -126,7 +126,7 @@ def test_what_an_invoked_session_asks_is_decided_on_its_parents_page(
     expect(session.transcript.locator(".child-link .chip")).to_have_text("Completed")
     own, below = spent(session, "1"), spent(child, "1")
     expect(facts(session)).to_contain_text(f"incl. children {usd(own + below)}")
-    session.page.get_by_label("Sub-agents: 1").click()
+    session.page.get_by_label("Sub-agents", exact=True).click()
     listed = session.page.locator(".child-list").get_by_role("link")
     expect(listed).to_have_count(1)
     expect(listed).to_have_attribute("href", child.path)

@@ -14,6 +14,7 @@ from agents.domain.export import export_json
 from agents.domain.export_markdown import export_markdown
 from agents.domain.history import PAGE_SIZE, HistoryPage, get_history
 from agents.domain.importing import import_session
+from agents.domain.locks import check_is_no_sub_agent
 from agents.models import AgentSession
 from agents.web.forms.history import HistoryForm, ImportForm
 from agents.web.http import HtmxRequest, apply_form, htmx_redirect, respond
@@ -49,6 +50,7 @@ def session_import(request: HtmxRequest) -> HttpResponse:
 def session_export(request: HtmxRequest, session_id: UUID) -> HttpResponse:
     """A download, as ?format= says: Markdown or JSON."""
     session = find_session(request, session_id)
+    check_is_no_sub_agent(session)
     wanted = request.GET.get("format", "markdown")
     if wanted not in _FORMATS:
         raise Http404
