@@ -30,9 +30,7 @@ from agents.rendering.markdown import render_markdown
 from agents.rendering.text import clean_json, clean_text, preview
 
 from .locks import lock_run, lock_session
-from .status import refresh_sub_agents
-
-PREVIEW_CHARACTERS = 120
+from .status import PREVIEW_CHARACTERS, refresh_sub_agents
 
 
 def add_message(

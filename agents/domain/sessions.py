@@ -41,6 +41,7 @@ from .lifecycle import pin_session as pin_session
 from .lifecycle import restore_all_sessions as restore_all_sessions
 from .lifecycle import resume_session as resume_session
 from .status import publish_status
+from .subagents import share_with_sub_agents
 from .workspaces import choose_folder
 
 NAME_CHARACTERS = 60
@@ -213,6 +214,7 @@ def update_session(session: AgentSession, user: User, **fields: Any) -> None:
         setattr(session, name, clean_text(value) if isinstance(value, str) else value)
     _check(session, fields)
     session.save(update_fields=list(fields))
+    share_with_sub_agents(session, fields)
     _note_changes(session, before, user)
     ring_on_commit(control_group(session.pk), {"type": "control.changed"})
     publish_status(session.pk)

@@ -13,6 +13,7 @@ from agents.models import AgentSession, ApprovalRequest, Message, Run
 from agents.models.messages import MessageRole, ToolOutcome
 from agents.models.runs import LIVE_STATES, RunState, StopReason
 from agents.models.sessions import ACTIVE_STATUSES, SessionStatus
+from agents.rendering.text import preview
 
 _AFTER = {
     StopReason.NO_TOOL_CALLS: SessionStatus.COMPLETED,
@@ -21,7 +22,7 @@ _AFTER = {
     StopReason.CONTEXT_LIMIT: SessionStatus.ERROR,
     StopReason.TOO_MANY_FAILURES: SessionStatus.ERROR,
 }
-
+PREVIEW_CHARACTERS = 120
 # A sub-agent's end is the result of the call that started it.
 _AFTER_CALL = {
     ToolOutcome.OK: SessionStatus.COMPLETED,
@@ -82,7 +83,21 @@ def refresh_sub_agents(host_id: UUID) -> None:
     for sub_agent in at_work:
         status = derive_sub_agent_status(sub_agent)
         if _store(sub_agent.pk, status):
+            _sum_up(sub_agent)
             publish_on_commit(StatusChanged(session_id=sub_agent.pk, status=status))
+
+
+def _sum_up(sub_agent: AgentSession) -> None:
+    """How much it said and what it said last, as lists show it."""
+    rows = Message.objects.filter(
+        session_id=sub_agent.host_session_id,
+        parent_tool_use_id=sub_agent.parent_tool_use_id,
+    )
+    said = rows.filter(role=MessageRole.ASSISTANT).exclude(text="").order_by("-seq")
+    last = said.values_list("text", flat=True).first() or ""
+    AgentSession.objects.filter(pk=sub_agent.pk).update(
+        message_count=rows.count(), last_preview=preview(last, PREVIEW_CHARACTERS)
+    )
 
 
 def derive_sub_agent_status(sub_agent: AgentSession) -> SessionStatus:

@@ -9,6 +9,7 @@ that a page, a status and a total. Its status follows its host's rows
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from django.db import transaction
@@ -19,7 +20,7 @@ from agents.events.vocabulary import StatusChanged
 from agents.models import AgentSession, Message, Run
 from agents.models.fields import fitting
 from agents.models.messages import MessageQuerySet, MessageRole
-from agents.models.sessions import SessionKind, SessionStatus
+from agents.models.sessions import ACTIVE_STATUSES, SessionKind, SessionStatus
 from agents.rendering.text import clean_text, preview
 
 from . import usage
@@ -96,6 +97,13 @@ def _name_of(tool_input: Any) -> str:
             if text:
                 return preview(text, NAME_CHARACTERS)
     return "Sub-agent"
+
+
+def share_with_sub_agents(host: AgentSession, changed: Iterable[str]) -> None:
+    """Those at work are bound by what their host is bound by, and say so."""
+    shared = {name: getattr(host, name) for name in {*changed} & {*_FROM_HOST}}
+    if shared:
+        host.guests.filter(status__in=ACTIVE_STATUSES).update(**shared)
 
 
 def rows_of(session: AgentSession) -> MessageQuerySet:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from agents.domain import invocation, lifecycle, messages, runs
+from agents.domain import blocks, invocation, lifecycle, messages, runs, sessions
 from agents.domain.approvals import Decision, decide_approval
+from agents.domain.history import get_history
 from agents.domain.runs import stop_agent
 from agents.domain.subagents import rows_of, start_sub_agent, sub_agents_below
 from agents.domain.usage import Usage, record_usage
@@ -95,6 +96,61 @@ def test_it_ends_as_its_call_ends(run, outcome, status):
     assert SessionEvent.objects.filter(
         session=child, type="agent:status", data__status=status
     ).exists()
+
+
+def test_lists_show_what_it_said_last(run):
+    child = start(run)
+    blocks.add_message(
+        run.session_id,
+        branch_id=run.branch_id,
+        role=MessageRole.ASSISTANT,
+        text="Four bees.",
+        run=run,
+        parent_tool_use_id="toolu_a",
+    )
+
+    factories.return_result(run, "toolu_a", "Four bees.")
+
+    child.refresh_from_db()
+    assert (child.message_count, child.last_preview) == (1, "Four bees.")
+
+
+def test_a_setting_that_changes_binds_it_too(run, alice):
+    child = start(run)
+
+    sessions.update_session(run.session, alice, security_mode="deny")
+
+    child.refresh_from_db()
+    assert child.security_mode == "deny"
+
+
+def test_a_search_leads_to_its_words_in_the_hosts_page(run, alice):
+    start(run)
+    inner = factories.call_tool(
+        run,
+        "toolu_i",
+        tool_input={"command": "grep -r narwhal"},
+        parent_tool_use_id="toolu_a",
+    )
+
+    [entry] = get_history(alice, "narwhal").sessions
+
+    assert entry.session == run.session
+    [hit] = entry.hits
+    assert hit.message == inner
+    assert hit.url.startswith(f"/sessions/{run.session_id}/?")
+
+
+def test_a_stop_withdraws_what_it_asks(run):
+    child = start(run)
+    approval = factories.ask_approval(run, "toolu_w", agent_id="a1")
+    stop_agent(run.session)
+
+    factories.end_turn(run, stop_reason="cancelled")
+
+    approval.refresh_from_db()
+    assert approval.status == "cancelled"
+    assert status_of(child) == SessionStatus.STOPPED
 
 
 def test_it_waits_while_one_of_its_own_calls_is_asked_about(run, alice):

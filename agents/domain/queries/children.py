@@ -20,6 +20,10 @@ from agents.rendering.dom import dom_id
 from .approvals import ApprovalCard
 
 MAX_LISTED = 100
+_COLUMNS = (
+    *("parent_session_id", "host_session_id", "name", "status"),
+    *("cost_usd_micros", "cost_is_partial"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +86,8 @@ def _below(session: AgentSession, user: User) -> list[Child]:
     by_parent: dict[UUID | None, list[AgentSession]] = defaultdict(list)
     level = [session.pk]
     while level:
-        found = AgentSession.objects.visible_to(user).filter(parent_session__in=level)
+        visible = AgentSession.objects.visible_to(user).only(*_COLUMNS)
+        found = visible.filter(parent_session__in=level)
         level = []
         for child in found.order_by("created_at", "pk"):
             by_parent[child.parent_session_id].append(child)
