@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 from uuid import UUID, uuid4
 
-from claude_agent_sdk import SessionKey, project_key_for_directory
+from claude_agent_sdk import SessionKey, SessionStoreEntry, project_key_for_directory
 
 from agents.domain import runs
 from agents.domain.runs import RunOutcome
@@ -92,7 +92,7 @@ class ScriptedTurn:
             project_key=project_key_for_directory(self.prepared.setup.cwd),
             session_id=str(branch.sdk_session_id),
         )
-        append(key, [entry])  # type: ignore[list-item]  its keys are only strings
+        append(key, cast(list[SessionStoreEntry], [entry]))
 
 
 def stored(conversation: UUID) -> dict[str, dict[str, Any]]:
