@@ -2,6 +2,7 @@
 
    <div data-stick>             what grows at its end (the page scrolls, not this element)
    <button data-jump hidden>    "Jump to latest": shown while the reader is further up
+   <form data-to-end>           what is sent by it goes on at the end, so the reader goes too
    <… data-older hx-get=…>      a swap of this element puts older content above: what the
                                 reader sees stays where it is */
 (() => {
@@ -73,6 +74,10 @@
         showJump();
       });
     }
+  });
+
+  document.addEventListener("submit", (event) => {
+    if (event.target.matches("[data-to-end]")) atEnd = true;
   });
 
   document.addEventListener("htmx:beforeSwap", (event) => {

@@ -19,7 +19,6 @@ def edit(session: Session, text: str, *, restore: bool = False) -> None:
     session.button("Edit message").last.click()
     session.transcript.get_by_label("Message", exact=True).fill(text)
     if restore:
-        session.page.get_by_text("This would change").click()
         session.page.get_by_label("Also restore files").check()
     session.button("Send edited message").click()
 
@@ -99,6 +98,7 @@ def test_files_are_put_back_as_they_were_then(olivia: Person) -> None:
     expect(session.notices).to_contain_text("2 files are again as they were")
     session.ends_as("Completed", turns=3)
 
+    expect(session.page.locator(".turn-end")).to_be_in_viewport()
     assert (session.folder / "plan.txt").read_text().strip() == "old"
     assert not (session.folder / "extra.txt").exists()
 
@@ -110,8 +110,7 @@ def test_what_an_edit_would_change_is_listed_before(olivia: Person) -> None:
     session.ends_as("Completed")
 
     session.button("Edit message").click()
-    session.page.get_by_text("This would change 1 file").click()
-
+    expect(session.page.get_by_text("This would change 1 file")).to_be_visible()
     listed = session.page.locator(".restore__files")
     expect(listed).to_contain_text("Is removed")
     expect(listed).to_contain_text("plan.txt")

@@ -20,6 +20,11 @@ class MessageForm(forms.Form):
 class EditForm(MessageForm):
     """Other words in place of an earlier message."""
 
+    text = CleanTextField(
+        label="Message",
+        widget=forms.Textarea(attrs={"rows": 3}),
+        error_messages={"required": "Write a message first."},
+    )
     restore_files = forms.BooleanField(
         required=False, label="Also restore files as they were then"
     )
