@@ -29,8 +29,9 @@ ON_POSTGRES := tests/domain tests/live tests/admin tests/web/test_history.py \
 	tests/management/test_seed_history.py tests/management/doctor/test_search.py \
 	--ignore=tests/domain/test_invariants.py --ignore=tests/domain/test_snapshots.py
 
+# Two files of tests at a time on two cores; most of their time is waiting for CLIs.
 test: lint test-postgres  ## lint, then all tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --maxprocesses=4 --dist=loadfile
 
 # --reuse-db: the cluster goes with the run, so nobody needs to drop its database.
 test-postgres: $(VENV)/dev.stamp  ## the tests of the database's users on PostgreSQL

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import tempfile
 
+# One for each process of a run, gone with it.
 os.environ["OPENSWARM_DATA_DIR"] = tempfile.mkdtemp(prefix="os-test-")
+atexit.register(shutil.rmtree, os.environ["OPENSWARM_DATA_DIR"], ignore_errors=True)
 for name in list(os.environ):  # the developer's own settings must not leak in
     if name.startswith("OPENSWARM_") and name != "OPENSWARM_DATA_DIR":
         del os.environ[name]

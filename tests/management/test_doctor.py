@@ -32,6 +32,7 @@ def test_a_running_server_is_found_well_and_left_alone(tmp_path: Path) -> None:
             ("ok", "Disk"),
             ("ok", "Database"),
             ("ok", "Migrations"),
+            ("ok", "Search"),
             ("ok", "Channel layer"),
             ("ok", "Static files"),
             ("ok", "Jail"),
@@ -58,4 +59,4 @@ def test_what_fails_is_named_and_the_status_is_1(tmp_path: Path) -> None:
     assert "Jail" in failures[0]
     assert "bubblewrap is not installed" in failures[0]
     assert "Self-test" in failures[1]
-    assert said.stderr == "2 of 12 checks failed.\n"
+    assert said.stderr == "2 of 13 checks failed.\n"
