@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -75,17 +75,24 @@ def record_usage(
     agent_id: str = "",
     is_side: bool = False,
 ) -> bool:
-    """Enter one answered call. Returns: False if it was entered before.
+    """Enter one answered call, or what more is known of it by now.
 
-    The run is the session's unfinished one; a late answer, and one that no turn asked
-    for, counts for the session.
+    It is entered when the answer begins, so that its cost outlives a killed server, and
+    again at its end: counts only grow. The run is the session's unfinished one; a late
+    answer, and one that no turn asked for, counts for the session.
+
+    Returns: False if this was known before.
     """
     if not AgentSession.objects.filter(pk=session_id).exists():
         return False
     session = lock_session(session_id)
     price = price_of(model)
     run = None if is_side else session.runs.unfinished().first()
-    _, is_new = CostEntry.objects.get_or_create(
+    counts = {
+        **asdict(usage),
+        "usd_micros": price.cost_usd_micros(usage) if price else None,
+    }
+    entry, is_new = CostEntry.objects.get_or_create(
         session=session,
         **fitting(CostEntry, message_id=message_id, model=model),
         defaults={
@@ -93,18 +100,23 @@ def record_usage(
             "user_id": session.owner_id,
             "run": run,
             **fitting(CostEntry, agent_id=agent_id),
-            "input_tokens": usage.input_tokens,
-            "output_tokens": usage.output_tokens,
-            "cache_read_tokens": usage.cache_read_tokens,
-            "cache_write_tokens": usage.cache_write_tokens,
-            "usd_micros": price.cost_usd_micros(usage) if price else None,
+            **counts,
         },
     )
-    if is_new:
-        _add_up(session, run)
-        for sub_agent in _sub_agents(session, agent_id):
-            add_up_sub_agent(sub_agent)
-    return is_new
+    if not is_new and not _has_grown(entry, usage):
+        return False
+    if not is_new:
+        CostEntry.objects.filter(pk=entry.pk).update(**counts)
+    _add_up(session, entry.run)
+    for sub_agent in _sub_agents(session, agent_id):
+        add_up_sub_agent(sub_agent)
+    return True
+
+
+def _has_grown(entry: CostEntry, usage: Usage) -> bool:
+    counts = [(count, getattr(entry, kind)) for kind, count in asdict(usage).items()]
+    is_more = any(now > before for now, before in counts)
+    return is_more and all(now >= before for now, before in counts)
 
 
 def _sub_agents(host: AgentSession, agent_id: str) -> list[AgentSession]:

@@ -57,12 +57,15 @@ class Reply:
 
     def record(self) -> None:
         """Enter the answer, once, with what is known of it by now."""
-        exchange, meter = self._exchange, self._meter
-        if self._is_recorded or not meter.has_begun:
+        if self._is_recorded or not self._meter.has_begun:
             return
         self._is_recorded = True
+        self._enter()
+
+    def _enter(self) -> None:
+        exchange = self._exchange
         exchange.services.books.record(
-            exchange.line, meter, agent_id=exchange.asked.agent_id
+            exchange.line, self._meter, agent_id=exchange.asked.agent_id
         )
 
     async def _pass_on_stream(self) -> None:
@@ -90,7 +93,9 @@ class Reply:
         self._meter.observe(event.data)
         match event.type:
             case "message_start":
-                return self._with_plain_model(event)
+                event = self._with_plain_model(event)
+                if self._meter.message_id:  # by which its end will find it again
+                    self._enter()
             case "message_stop":
                 # Before the CLI hears of it: the cost should stand when the run ends.
                 self.record()

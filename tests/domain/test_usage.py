@@ -67,6 +67,18 @@ def test_the_same_answer_counts_once(run: Run) -> None:
     assert run.session.events.filter(type="agent:cost_update").count() == 1
 
 
+def test_what_was_entered_at_its_beginning_grows(run: Run) -> None:
+    record(run.session, usage=Usage(input_tokens=100, output_tokens=1))
+    factories.end_turn(run)
+
+    assert record(run.session, usage=Usage(input_tokens=100, output_tokens=50))
+
+    entry = CostEntry.objects.get()
+    assert (entry.run, entry.input_tokens, entry.output_tokens) == (run, 100, 50)
+    assert AgentSession.objects.get().cost_usd_micros == entry.usd_micros
+    assert Run.objects.get().cost_usd_micros == entry.usd_micros == 300 + 750
+
+
 def test_the_same_id_from_another_sessions_provider_counts_too(run: Run) -> None:
     other = factories.make_session(run.session.owner, "Another task")
     record(run.session)
