@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
+import json
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
-from django.conf import settings
-from django.db import connection
 
 from agents.demo.server import DemoServer
 from agents.domain import runs
@@ -21,37 +16,15 @@ from agents.models import AgentSession, CostEntry, Run, TranscriptEntry, User
 from agents.models.approvals import ApprovalStatus
 from agents.models.messages import ToolOutcome
 from agents.models.runs import RunState, StopReason
-from agents.models.sessions import SessionStatus
+from agents.models.sessions import ACTIVE_STATUSES, SessionStatus
 
 from .conftest import Chat, in_thread, until
+from .crashing import Server
 
 pytestmark = pytest.mark.cli
 
 StartEngine = Callable[[], Awaitable[Engine]]
 ASK = 'demo: tool Bash {"command": "echo ran >> log.txt"}\ndemo: say the end'
-
-
-class Server:
-    def __init__(self, demo: DemoServer) -> None:
-        environment = {
-            **os.environ,
-            "DJANGO_SETTINGS_MODULE": "openswarm.settings",
-            "OPENSWARM_DATA_DIR": str(settings.DATA_DIR),
-        }
-        program = [sys.executable, "-m", "tests.execution.crashing_server"]
-        self.process = subprocess.Popen(
-            [*program, demo.url, connection.settings_dict["NAME"]],
-            env=environment,
-            cwd=settings.BASE_DIR,
-        )
-
-    def kill(self) -> None:
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
-
-    def terminate(self) -> int:
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(timeout=15)
 
 
 @pytest.fixture
@@ -93,6 +66,34 @@ async def test_a_kill_mid_stream_and_one_click_continues(
         "Please continue where you left off.",
     ]
     assert (await chat.rows())[-1].text.endswith("and the rest")
+    await assert_costs_counted_once(chat, demo)
+
+
+async def test_a_kill_leaves_no_sub_agent_at_work(
+    server: Server, start_engine: StartEngine, alice: User, demo: DemoServer
+) -> None:
+    inner = json.dumps("demo: hold crash-inside after 3 words")
+    task = f"demo: agent {inner}\ndemo: say it came back"
+    chat = await Chat.launch(alice, task, security_mode="full")
+    guests = chat.session.guests
+    child = await until(guests.filter(status=SessionStatus.RUNNING).first)
+    await in_thread(demo.state.wait_until_held, "crash-inside")
+    await in_thread(server.kill)
+    await gone(chat)
+    assert await in_thread(runs.reconcile_on_startup) == 1
+
+    await in_thread(child.refresh_from_db)
+    assert child.status == SessionStatus.STOPPED
+    assert (await chat.reload()).status == SessionStatus.STOPPED
+
+    demo.state.release("crash-inside")
+    await start_engine()
+    await chat.go_on()
+    run = await chat.finished(2)
+
+    assert run.success, run.error_text
+    ended = await in_thread(lambda: list(guests.values_list("status", flat=True)))
+    assert not {*ended} & {*ACTIVE_STATUSES}
     await assert_costs_counted_once(chat, demo)
 
 
