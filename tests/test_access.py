@@ -70,6 +70,8 @@ TARGETS: dict[str, Callable[[Estate], UUID]] = {
     "session_rename": lambda estate: estate.session.pk,
     "session_settings": lambda estate: estate.session.pk,
     "session_close": lambda estate: estate.session.pk,
+    "session_compact": lambda estate: estate.session.pk,
+    "session_clear": lambda estate: estate.session.pk,
     "session_resume": lambda estate: estate.session.pk,
     "session_pin": lambda estate: estate.session.pk,
     "session_delete": lambda estate: estate.session.pk,

@@ -360,6 +360,10 @@ def _stop(draft: _Draft, argument: _Argument) -> None:
     draft.stop_reason = argument.word()
 
 
+def _summary(draft: _Draft, argument: _Argument) -> None:
+    """Kept for the request that asks for a summary; see `summary_script`."""
+
+
 _Reader: TypeAlias = Callable[[_Draft, _Argument], None]
 
 _READERS: dict[str, _Reader] = {
@@ -382,6 +386,7 @@ _READERS: dict[str, _Reader] = {
     "error": _error,
     "usage": _usage,
     "stop": _stop,
+    "summary": _summary,
 }
 
 _DIRECTIVE = re.compile(r"^[ \t]*demo:[ \t]*([a-z-]*)", re.IGNORECASE | re.MULTILINE)
@@ -408,6 +413,18 @@ def parse_script(text: str) -> tuple[Step, ...] | None:
         raise ScriptError("`parallel` without `end`")
     _close(draft)
     return tuple(draft.steps)
+
+
+_SUMMARY = re.compile(r"^[ \t]*demo:[ \t]*summary[ \t]+", re.IGNORECASE | re.MULTILINE)
+
+
+def summary_script(text: str) -> tuple[Step, ...]:
+    """What the `demo: summary ...` lines of a conversation ask for, if any do.
+
+    Raises: ScriptError: a line can't be understood.
+    """
+    lines = [_Argument(text, found.end()).line for found in _SUMMARY.finditer(text)]
+    return parse_script("\n".join(f"demo: {line}" for line in lines)) or ()
 
 
 def _close(draft: _Draft) -> None:

@@ -11,14 +11,22 @@ import re
 from typing import Any
 
 from agents.demo.conversation import plain_text, read_conversation
-from agents.demo.script import Call, Exact, Reply, Say
+from agents.demo.script import (
+    Call,
+    Exact,
+    Reply,
+    Say,
+    ScriptError,
+    Step,
+    summary_script,
+)
 
 _SUMMARY = "create a detailed summary of"
 _TITLE = re.compile(r"\b(?:title|name|label|topic)\b", re.IGNORECASE)
 TITLE_WORDS = 6
 
 
-def side_reply(body: dict[str, Any]) -> Reply | None:
+def side_reply(body: dict[str, Any]) -> Step | None:
     """Answer a side request; None for an ordinary conversation."""
     prompt = read_conversation(body).exchanges[-1].prompt
     tools = {tool.get("name"): tool for tool in body.get("tools") or []}
@@ -29,7 +37,7 @@ def side_reply(body: dict[str, Any]) -> Reply | None:
         schema = tools["StructuredOutput"].get("input_schema") or {}
         return Reply((Call("StructuredOutput", _filled(schema, _title(prompt))),))
     if _SUMMARY in prompt:
-        return Reply((Say(_summary(body)),))
+        return _summary(body)
     if not tools and _asks_for_title(body, prompt):
         return Reply((Say(_title(prompt)),))
     return None
@@ -55,8 +63,19 @@ def _title(prompt: str) -> str:
     return title[:1].upper() + title[1:]
 
 
-def _summary(body: dict[str, Any]) -> str:
+def _summary(body: dict[str, Any]) -> Step:
+    """As the conversation's `demo: summary` lines say, else its own messages."""
     prompts = [e.prompt for e in read_conversation(body).exchanges[:-1]]
+    try:
+        scripted = summary_script("\n".join(prompts))
+    except ScriptError as error:
+        return Reply((Say(f"This script can't be played: {error}."),))
+    if scripted:
+        return scripted[0]
+    return Reply((Say(_list(prompts)),))
+
+
+def _list(prompts: list[str]) -> str:
     listed = "\n".join(f"- {prompt[:500]}" for prompt in prompts)
     return f"<summary>\nThe person sent these messages:\n{listed}\n</summary>"
 

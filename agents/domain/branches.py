@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from agents.errors import InvalidInputError, SessionClosedError
@@ -175,8 +176,11 @@ def _fork(message: Message) -> MessageBranch:
 
 
 def _begins(branch: MessageBranch, message: Message) -> bool:
+    """Whether nothing of the branch comes before; a divider does, and stays above."""
+    is_said = Q(role=MessageRole.USER, hidden=False)
+    is_divider = Q(role=MessageRole.SYSTEM, content__kind="cleared")
     earlier = branch.messages.delivered().filter(
-        role=MessageRole.USER, hidden=False, seq__lt=message.seq
+        is_said | is_divider, seq__lt=message.seq
     )
     return not earlier.exists()
 

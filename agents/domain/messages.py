@@ -103,7 +103,8 @@ def edit_queued_message(message: Message, text: str) -> bool:
     """
     text = clean_prompt(text)
     lock_session(message.session_id)
-    changed = _queued(message).update(text=text, updated_at=timezone.now())
+    queued = _queued(message).filter(role=MessageRole.USER)
+    changed = queued.update(text=text, updated_at=timezone.now())
     if changed:
         runs.publish_queue(message.session_id)
     return bool(changed)

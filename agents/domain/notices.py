@@ -16,6 +16,8 @@ from agents.rendering.text import clean_json, clean_text
 from .blocks import add_message, publish_saved
 from .locks import lock_session
 
+COMPACTING = "The conversation is being summarised."
+NOT_COMPACTED = "The conversation was not summarised. It is as it was."
 RETRY_SENTENCES = {
     "rate_limit": "The provider asks for fewer calls (rate limit).",
     "overloaded": "The provider is overloaded.",

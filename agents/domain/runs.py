@@ -161,6 +161,7 @@ def finish_run(run: Run, outcome: RunOutcome) -> None:
 def _finish(run: Run, outcome: RunOutcome) -> None:
     blocks.close_open_blocks(run)
     settling.cancel_pending(run)
+    _tell_how_compaction_ended(run)
     now = timezone.now()
     Run.objects.filter(pk=run.pk).update(
         state=RunState.FINISHED,
@@ -184,6 +185,19 @@ def _finish(run: Run, outcome: RunOutcome) -> None:
     analytics.turn_completed(run)
     refresh_status(run.session_id, always_publish=True)
     deliver_next_message(run.session_id)
+
+
+def _tell_how_compaction_ended(run: Run) -> None:
+    """A summary that came is told of already; the row must not wait for one now."""
+    if run.kind != RunKind.COMPACT:
+        return
+    waits = Message.objects.filter(
+        pk=run.trigger_message_id, content__kind="compacting"
+    )
+    if waits.exists():
+        notices.update_notice(
+            run.trigger_message_id, notices.NOT_COMPACTED, kind="not_compacted"
+        )
 
 
 def _publish_end(run: Run) -> None:
@@ -335,7 +349,11 @@ def retry_last_run(session: AgentSession) -> Run:
     run = last.first()
     if run is None:
         raise AgentsError("There is nothing to try again yet.")
-    return start_run(run.trigger_message, kind=RunKind.RETRY)
+    if run.kind != RunKind.COMPACT:
+        return start_run(run.trigger_message, kind=RunKind.RETRY)
+    row = run.trigger_message
+    notices.update_notice(row.pk, notices.COMPACTING, kind="compacting")
+    return start_run(row, kind=RunKind.COMPACT)
 
 
 @transaction.atomic
@@ -446,4 +464,5 @@ def deliver_next_message(session_id: UUID) -> Run | None:
     message.refresh_from_db()
     publish_queue(session_id)
     blocks.publish_saved(message, is_new=True)
-    return start_run(message, kind=RunKind.PROMPT)
+    is_prompt = message.role == MessageRole.USER
+    return start_run(message, kind=RunKind.PROMPT if is_prompt else RunKind.COMPACT)

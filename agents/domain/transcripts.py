@@ -47,6 +47,16 @@ def turn_end_before(sdk_session_id: UUID, entry_id: UUID) -> UUID | None:
     return None
 
 
+def is_summarised_after(sdk_session_id: UUID, entry_id: UUID) -> bool:
+    """Whether the conversation was summarised later: it can't be resumed there then."""
+    entries = _main_entries(sdk_session_id)
+    entry = entries.filter(uuid=str(entry_id)).order_by("id").first()
+    if entry is None:
+        return False
+    later = entries.filter(pk__gt=entry.pk, type="system")
+    return later.filter(entry__contains='"compact_boundary"').exists()
+
+
 def last_entry_uuid(sdk_session_id: UUID) -> UUID | None:
     """The message that the conversation ends with now."""
     found = (

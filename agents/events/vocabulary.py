@@ -192,6 +192,41 @@ class QueueUpdated(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ContextUpdated(Event):
+    """How much the model's last call on a branch held, of how much it can."""
+
+    wire: ClassVar[str] = "agent:context_update"
+
+    branch_id: UUID
+    tokens: int
+    window_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compacted(Event):
+    """The model goes on from a summary of what was said; `message_id` says so."""
+
+    wire: ClassVar[str] = "agent:compacted"
+
+    run_id: UUID
+    message_id: UUID
+    branch_id: UUID
+    trigger: str
+    pre_tokens: int
+    post_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextCleared(Event):
+    """The model forgot everything; the branch begins at `message_id`, the divider."""
+
+    wire: ClassVar[str] = "agent:context_cleared"
+
+    message_id: UUID
+    branch_id: UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolDenied(Event):
     wire: ClassVar[str] = "agent:tool_denied"
 
@@ -254,6 +289,9 @@ EVENTS: dict[str, type[Event]] = {
         ApprovalRequested,
         ApprovalResolved,
         QueueUpdated,
+        ContextUpdated,
+        Compacted,
+        ContextCleared,
         ToolDenied,
         Retrying,
         RunCompleted,

@@ -73,8 +73,11 @@ MODEL_NOT_FOUND = Failure(
 BAD_REQUEST = Failure("bad_request", "The provider refused the request as it was sent.")
 CONTEXT_LIMIT = Failure(
     "context_limit",
-    "The conversation has become too long for the model. Start a new session, or"
-    " choose a model with a larger context.",
+    "The conversation has become too long for the model, and nothing of it was lost."
+    " Have it summarised, let the model start afresh, or go on in a new session.",
+)
+NOT_COMPACTED = Failure(
+    "not_compacted", "The conversation could not be summarised. It is as it was."
 )
 CLI_MISSING = Failure(
     "cli_missing",
@@ -153,6 +156,8 @@ def outcome_of_result(turn: Turn, result: ResultMessage) -> RunOutcome:
         return outcome(turn, StopReason.MAX_STEPS)
     if result.terminal_reason in _CONTEXT_REASONS:
         return error_outcome(turn, CONTEXT_LIMIT, StopReason.CONTEXT_LIMIT)
+    if turn.is_compaction and not turn.is_compacted:
+        return error_outcome(turn, _failure_of_compaction(turn))
     if result.is_error or result.subtype != "success":
         return error_outcome(turn, _failure_of_result(turn, result))
     if turn.completed_task:
@@ -207,6 +212,15 @@ def _failure_of_result(turn: Turn, result: ResultMessage) -> Failure:
     if status is not None:
         return _BY_STATUS.get(status) or _by_range(status, text)
     return _BY_ERROR.get(turn.last_error, SERVER_ERROR)
+
+
+def _failure_of_compaction(turn: Turn) -> Failure:
+    """The CLI calls it a success when nothing was summarised."""
+    if turn.trouble is not None and turn.trouble.status != 400:
+        return failure_of_trouble(turn.trouble)
+    words = " ".join(turn.compaction_error.split())[:QUOTED_CHARACTERS]
+    sentence = f"{NOT_COMPACTED.sentence} It said: {words}" if words else None
+    return Failure(NOT_COMPACTED.error_class, sentence or NOT_COMPACTED.sentence)
 
 
 def _by_range(status: int, text: str) -> Failure:

@@ -54,6 +54,8 @@ class ClientSetup:
     folder_inode: int = 0
     """The jail shows the folder that was there when it was built, not its path."""
     mounts: JailMounts = NO_MOUNTS
+    is_verbatim: bool = True
+    """False only for a process that is given nothing but a command of our own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,7 @@ def build_agent_options(
         setting_sources=[],
         strict_mcp_config=True,
         settings=_settings(setup.tools),
-        verbatim_prompts=True,
+        verbatim_prompts=setup.is_verbatim,
         include_partial_messages=True,
         forward_subagent_text=True,
         max_buffer_size=conf().max_buffer_bytes,

@@ -17,6 +17,7 @@ from agents.domain.transcripts import (
     copy_transcript,
     has_entry,
     has_transcript,
+    is_summarised_after,
     last_entry_uuid,
     turn_end_before,
 )
@@ -34,6 +35,9 @@ from .prompt_builder import (
     build_prompt_content,
     session_system_prompt,
 )
+
+# The CLI's own; a person's text is never taken for a command.
+COMPACT_COMMAND = "/compact"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,7 @@ def prepare(run: Run, jail: JailStatus) -> Prepared:
         )
     folder = workspaces.ensure_folder(session)
     start = _start(run, folder)
+    is_compaction = run.kind == RunKind.COMPACT
     provider = provider_for(session)
     setup = ClientSetup(
         session_id=session.pk,
@@ -82,6 +87,7 @@ def prepare(run: Run, jail: JailStatus) -> Prepared:
         timezone=preferences.timezone or "UTC",
         folder_inode=folder.stat().st_ino,
         mounts=workspaces.jail_mounts(session),
+        is_verbatim=not is_compaction,
     )
     Run.objects.filter(pk=run.pk).update(
         model_requested=setup.model, jailed=jail.jailed
@@ -90,10 +96,16 @@ def prepare(run: Run, jail: JailStatus) -> Prepared:
         setup=setup,
         start=start,
         upstream=resolve_upstream(session),
-        content=None if run.deferred_tool_use_id else build_prompt_content(run),
+        content=COMPACT_COMMAND if is_compaction else _content(run),
         prompt_id=_name_prompt(run),
         needs_files_first=bool(run.deferred_tool_use_id) or restores_files(run),
     )
+
+
+def _content(run: Run) -> PromptContent | None:
+    if run.deferred_tool_use_id:
+        return None
+    return build_prompt_content(run)
 
 
 def _start(run: Run, folder: Path) -> Start:
@@ -108,11 +120,22 @@ def _start(run: Run, folder: Path) -> Start:
     if run.kind == RunKind.RETRY and _is_in_transcript(run):
         before = _turn_end_before(run)
         if before is not None:
-            return Start(is_resumed=True, resume_at=before)
+            return _go_back_to(before, branch, folder)
     elif has_transcript(branch.sdk_session_id):
         return Start(is_resumed=True)
     # A first turn that was killed may have left the id to the CLI's own files; it
     # refuses to begin under it again.
+    _begin_anew(branch)
+    return _fork_memory(branch, folder)
+
+
+def _go_back_to(entry_id: uuid.UUID, branch: MessageBranch, folder: Path) -> Start:
+    """Resume there; where a summary came later, only a copy without it can be."""
+    if not is_summarised_after(branch.sdk_session_id, entry_id):
+        return Start(is_resumed=True, resume_at=entry_id)
+    branch.sdk_fork_session_id = branch.sdk_session_id
+    branch.sdk_fork_uuid = entry_id
+    branch.save(update_fields=["sdk_fork_session_id", "sdk_fork_uuid"])
     _begin_anew(branch)
     return _fork_memory(branch, folder)
 

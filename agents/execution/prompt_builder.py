@@ -12,7 +12,7 @@ from agents.domain.queries.branches import lineage, within
 from agents.domain.transcripts import has_entry
 from agents.models import AgentSession, ApprovalRequest, Message, Mode, Run
 from agents.models.approvals import ApprovalStatus
-from agents.models.messages import MessageRole
+from agents.models.messages import MessageQuerySet, MessageRole
 from agents.models.runs import RunKind
 
 PromptContent = str | list[dict[str, Any]]
@@ -76,14 +76,22 @@ def _unheard(run: Run, *, itself: bool) -> list[str]:
     if that may not have arrived either."""
     trigger = run.trigger_message
     until = {"seq__lte": trigger.seq} if itself else {"seq__lt": trigger.seq}
+    shown = Message.objects.filter(
+        within(lineage(run.session_id, run.branch_id)), **until
+    ).filter(session_id=run.session_id)
     said = (
-        Message.objects.filter(within(lineage(run.session_id, run.branch_id)), **until)
-        .filter(session_id=run.session_id, role=MessageRole.USER)
+        shown.filter(role=MessageRole.USER, seq__gt=_forgotten_up_to(shown))
         .delivered()
         .order_by("-seq")
     )
     unheard = takewhile(lambda message: not _is_heard(run, message), said.iterator())
     return [message.text for message in unheard if not message.hidden][::-1]
+
+
+def _forgotten_up_to(shown: MessageQuerySet) -> int:
+    """Where the model was last told to begin with nothing; 0 if it never was."""
+    dividers = shown.filter(role=MessageRole.SYSTEM, content__kind="cleared")
+    return dividers.order_by("-seq").values_list("seq", flat=True).first() or 0
 
 
 def _is_heard(run: Run, message: Message) -> bool:

@@ -54,7 +54,7 @@ class RunTask:
         finally:
             # Also when cancelled, at the end of the stop deadline: then the next
             # start settles the run.
-            keep = ended is not None and ended.success
+            keep = ended is not None and ended.success and not self.turn.is_compaction
             await self._pool.put_back(self.turn.session_id, keep=keep)
         if ended is not None:
             await self._settle(ended)

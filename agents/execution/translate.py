@@ -29,6 +29,7 @@ from agents.domain import blocks, notices
 from agents.models.messages import MessageRole, ToolOutcome
 
 from . import subagents
+from .context import ContextGauge, note_compaction
 from .database import in_database
 from .deltas import BlockStream, DeltaWriter
 from .turn import Turn
@@ -42,6 +43,7 @@ class Translator:
 
     turn: Turn
     deltas: DeltaWriter
+    _gauge: ContextGauge = field(default_factory=ContextGauge)
     _message_id: str = ""
     _open: dict[int, BlockStream] = field(default_factory=dict)
     _streamed: dict[tuple[str, str], list[UUID]] = field(default_factory=dict)
@@ -67,14 +69,18 @@ class Translator:
                 await self._abandon_open()
                 self._message_id = event["message"]["id"]
                 self.turn.step_ids.add(self._message_id)
+                self._gauge.begin(event["message"])
             case "content_block_start":
                 await self._start_block(event["index"], event["content_block"])
             case "content_block_delta":
                 self._append(event["index"], event["delta"])
             case "content_block_stop":
                 await self._stop_block(event["index"])
+            case "message_delta":
+                self._gauge.count(event.get("usage"))
             case "message_stop":
                 self.turn.board.message_ended(self._message_id)
+                await self._gauge.end(self.turn)
 
     async def _start_block(self, index: int, block: dict[str, Any]) -> None:
         kind = block.get("type")
@@ -136,8 +142,12 @@ class Translator:
 
     async def handle_assistant_message(self, message: AssistantMessage) -> None:
         """Text, thinking and calls as they finally are, block by block."""
-        if message.parent_tool_use_id is None and message.model != "<synthetic>":
+        is_synthetic = message.model == "<synthetic>"
+        if message.parent_tool_use_id is None and not is_synthetic:
             self.turn.model_actual = message.model
+        if is_synthetic and self.turn.is_compaction:
+            self.turn.compaction_error = _text_of(message)
+            return
         if message.error is not None:
             self.turn.last_error = str(message.error)
             return
@@ -251,6 +261,7 @@ class Translator:
     async def handle_system_message(self, message: SystemMessage) -> None:
         if isinstance(message, TaskStartedMessage):
             await subagents.task_started(self.turn, message)
+        await note_compaction(self.turn, message)
         if message.subtype == "api_retry":
             data = message.data
             self.turn.retry_notice_id = await in_database(
@@ -268,6 +279,11 @@ class Translator:
         """The turn is over; what is still open is written as it stands."""
         await self.deltas.save_all()
         await self._end_retries(has_helped=False)
+
+
+def _text_of(message: AssistantMessage) -> str:
+    texts = [block.text for block in message.content if isinstance(block, TextBlock)]
+    return "\n".join(texts)
 
 
 def _split_result(content: Any) -> tuple[str, list[dict[str, Any]]]:

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from agents.gateway.lines import Trouble
 from agents.models import Run
+from agents.models.runs import RunKind
 
 from .parking import CallBoard
 
@@ -46,6 +47,14 @@ class Turn:
     model_actual: str = ""
     last_error: str = ""
     retry_notice_id: UUID | None = None
+    is_compacted: bool = False
+    compaction_error: str = ""
+    """The CLI's words when it could not summarise the conversation."""
+
+    @property
+    def is_compaction(self) -> bool:
+        """Whether all it does is to have the conversation summarised."""
+        return self.run.kind == RunKind.COMPACT
 
     @property
     def session_id(self) -> UUID:

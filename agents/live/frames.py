@@ -35,6 +35,9 @@ from agents.events.vocabulary import (
     ApprovalResolved,
     BranchCreated,
     BranchSwitched,
+    Compacted,
+    ContextCleared,
+    ContextUpdated,
     CostUpdated,
     Event,
     GroupMetaUpdated,
@@ -75,6 +78,7 @@ _PARTS = {
     "title": "agents/sessions/_title.html",
     "status": "agents/sessions/_status.html",
     "facts": "agents/sessions/_facts.html",
+    "context": "agents/sessions/_context.html",
     "actions": "agents/sessions/_actions.html",
     "tail": "agents/sessions/_tail.html",
     "waiting": "agents/sessions/_waiting.html",
@@ -83,7 +87,8 @@ _PARTS = {
     "menu": "agents/sessions/_menu.html",
     "children": "agents/sessions/_children.html",
 }
-_ALL = tuple(_PARTS)
+# Facts hold the context, which also comes alone.
+_ALL = tuple(name for name in _PARTS if name != "context")
 _RUN = ("status", "facts", "actions", "tail", "waiting")
 _FAMILY = ("facts", "tail", "waiting", "children")
 _NOT_OF_SUB_AGENTS = {"queue", "closed", "menu"}
@@ -297,7 +302,9 @@ def _parts(page: LivePage, session: AgentSession, *names: str) -> list[str]:
     if session.is_sub_agent:
         # Its host's messages and requests are what its status follows.
         shown = (shown - _NOT_OF_SUB_AGENTS) | {"status"}
-    return [_part(context, name) for name in _ALL if name in shown]
+    if "facts" in shown:
+        shown.discard("context")
+    return [_part(context, name) for name in _PARTS if name in shown]
 
 
 def _part(context: SessionPage, name: str) -> str:
@@ -353,6 +360,10 @@ FRAMES: dict[str, Frame] = {
     ApprovalRequested.wire: _TOOL,
     ApprovalResolved.wire: _TOOL,
     QueueUpdated.wire: Frame(("queue", "tail")),
+    ContextUpdated.wire: Frame(("context",)),
+    Compacted.wire: Frame(("context",), _put),
+    # The line goes on: what the page shows of it stays.
+    ContextCleared.wire: Frame(("context", "tail", "queue"), _put),
     ToolDenied.wire: _TOOL,
     Retrying.wire: Frame(("tail",)),
     RunCompleted.wire: Frame(_RUN),

@@ -33,6 +33,16 @@ def tokens(count: int | None) -> str:
     return f"{count / 1_000_000:.1f}M"
 
 
+def round_tokens(count: int) -> str:
+    """At a glance: 933, 4.6k, 155k, 1M."""
+    if count < 1000:
+        return str(count)
+    if count < 999_500:
+        digits = 1 if count < 9950 else 0
+        return f"{count / 1000:.{digits}f}".removesuffix(".0") + "k"
+    return f"{count / 1_000_000:.1f}".removesuffix(".0") + "M"
+
+
 def duration_ms(milliseconds: float | None) -> str:
     if milliseconds is None:
         return UNKNOWN

@@ -9,6 +9,7 @@ from .views import (
     approvals,
     branches,
     changes,
+    context,
     history,
     messages,
     people,
@@ -47,6 +48,16 @@ urlpatterns = [
         "sessions/<uuid:session_id>/continue/",
         sessions.session_continue,
         name="session_continue",
+    ),
+    path(
+        "sessions/<uuid:session_id>/compact/",
+        context.session_compact,
+        name="session_compact",
+    ),
+    path(
+        "sessions/<uuid:session_id>/clear/",
+        context.session_clear,
+        name="session_clear",
     ),
     path(
         "sessions/<uuid:session_id>/rename/",

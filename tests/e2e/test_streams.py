@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import WebSocket, expect
 
 from agents.execution.processes import find_marked
-from tests.server import Server, until
+from tests.server import Server, manage, until
 
 from .people import Person, Session
 from .relay import Relay
@@ -82,6 +82,42 @@ def test_a_socket_killed_twenty_times_loses_nothing(
     session.ends_as("Completed")
 
     _shows_what_is_stored(session, words=CUTS * WORDS_PER_CUT * 2)
+
+
+def test_what_a_reader_loaded_and_opened_outlives_the_socket(
+    sign_in: Callable[..., Person], relay: Relay
+) -> None:
+    person = sign_in(relay)
+    person.window.allow_lost_connections()
+    session = person.start_agent("say hello")
+    session.ends_as("Completed")
+    code = f"from tests.e2e import seed; seed.add_messages('{session.id}', 200)"
+    done = manage(session.server.data_dir, "shell", "-v", "0", "-c", code)
+    assert done.returncode == 0, done.stderr
+    session.reload()
+    session.send('demo: tool Glob {"pattern": "*"}\ndemo: hold far after 6 words')
+    session.demo.state.wait_until_held("far")
+    oldest = session.transcript.get_by_text("message number 1 of the long one")
+    scroll = "scrollTo(0, document.scrollingElement.scrollTop ? 0 : 1)"
+    session.until(lambda: oldest.count() or session.page.evaluate(scroll), "the oldest")
+    card = session.transcript.locator("details.tool-card").last
+    card.locator("summary").click()
+    expect(card).to_have_attribute("open", "")
+    top = card.bounding_box()
+    sockets = _live_sockets(session)
+
+    relay.refuse()
+    session.demo.state.release("far")
+    until(lambda: session.stored_status == "completed", "the turn's end")
+    relay.refuse(refuses=False)
+    session.page.evaluate("window.dispatchEvent(new Event('online'))")
+    session.until(lambda: sockets, "the next socket")
+    session.ends_as("Completed", turns=2)
+
+    expect(session.reply).to_have_text(session.stored_reply)
+    expect(oldest).to_have_count(1)
+    expect(card).to_have_attribute("open", "")
+    assert card.bounding_box() == top
 
 
 def _live_sockets(session: Session) -> list[WebSocket]:

@@ -10,6 +10,7 @@ import pytest
 from agents.domain import (
     blocks,
     branches,
+    context,
     messages,
     metadata,
     notices,
@@ -231,7 +232,51 @@ def switch_back(run: Run, alice: User) -> None:
     branches.switch_branch(run.session, run.branch)
 
 
+def fill_the_context(run: Run, alice: User) -> None:
+    context.record_context(run, 46_000, "claude-sonnet-5-5")
+
+
+def compact_by_itself(run: Run, alice: User) -> None:
+    fill_the_context(run, alice)
+    context.record_compaction(
+        run,
+        trigger="auto",
+        pre_tokens=170_000,
+        post_tokens=4_600,
+        model="claude-sonnet-5-5",
+    )
+
+
+def compact_by_hand(run: Run, alice: User) -> None:
+    factories.remember(run)
+    finish(run, alice)
+    context.compact(run.session)
+    summing = factories.start_turn(run.session)
+    context.record_compaction(
+        summing, trigger="manual", pre_tokens=9_000, post_tokens=900, model="other"
+    )
+    factories.end_turn(summing)
+
+
+def compact_in_vain(run: Run, alice: User) -> None:
+    send_compaction(run, alice)
+    finish(run, alice)
+    factories.end_turn(factories.start_turn(run.session), stop_reason="error")
+
+
+def send_compaction(run: Run, alice: User) -> None:
+    context.compact(run.session)
+
+
+def clear(run: Run, alice: User) -> None:
+    factories.remember(run)
+    finish(run, alice)
+    context.clear(run.session, alice)
+
+
 ACTS: list[Act] = [
+    *(fill_the_context, compact_by_itself, compact_by_hand, compact_in_vain),
+    *(send_compaction, clear),
     *(send_while_busy, stream, answer_in_full, think, use_tool, use_sub_agent),
     *(ask, ask_before_the_call_has_a_row, ask_late, decide, deny, retry, spend),
     *(rename, change_settings, close, resume, pin, stop, finish, fail, deliver_queued),

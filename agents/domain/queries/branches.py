@@ -107,7 +107,9 @@ def _forks(session_id: UUID) -> list[tuple[UUID, UUID, UUID, UUID | None]]:
     said = Message.objects.delivered().filter(role=MessageRole.USER, hidden=False)
     first = said.filter(branch_id=OuterRef("pk")).order_by("seq")
     forked = MessageBranch.objects.filter(
-        session_id=session_id, fork_point_message__isnull=False
+        # One that nobody sees is where the model began afresh: no alternative.
+        session_id=session_id,
+        fork_point_message__hidden=False,
     ).annotate(first_id=Subquery(first.values("pk")[:1]))
     return list(
         forked.order_by("created_at").values_list(

@@ -152,6 +152,9 @@ class Item:
     def template(self) -> str:
         if self.is_changes:
             return "agents/messages/_changes.html"
+        is_notice = self.message.role == MessageRole.SYSTEM
+        if is_notice and self.notice_kind == "divider":
+            return "agents/messages/_divider.html"
         return _TEMPLATES.get(self.message.role, "agents/messages/_message.html")
 
 
@@ -169,6 +172,10 @@ _NOTICES = {
     "retry": _Notice("retry", "refresh-cw", "Trying again"),
     "stalled": _Notice("stalled", "hourglass", "No word from the model"),
     "denied": _Notice("info", "shield-x", "Denied"),
+    "compacting": _Notice("info", "minimize-2", "Summarising"),
+    "compacted": _Notice("info", "minimize-2", "Summarised"),
+    "not_compacted": _Notice("info", "minimize-2", "Not summarised"),
+    "cleared": _Notice("divider", "square", "The model starts afresh here"),
 }
 _PLAIN_NOTICE = _Notice("info", "info", "Note")
 

@@ -16,6 +16,7 @@ from agents.models.sessions import ACTIVE_STATUSES, SessionStatus
 
 from .approvals import ApprovalCard, may_answer
 from .children import Family, load_family
+from .context import ContextMeter, load_meter
 from .queue import queue_position
 
 LIST_PAGE_SIZE = 30
@@ -95,6 +96,7 @@ class SessionPage:
     queue_position: int | None
     queued: list[Message]
     pending: list[ApprovalCard]
+    meter: ContextMeter | None
     adrift: list[ApprovalCard]
     """Pending approvals whose tool call has no row yet; they stand at the end."""
     family: Family
@@ -147,13 +149,19 @@ class SessionPage:
     def can_continue(self) -> bool:
         return self._ended_by(*_ON)
 
+    @property
+    def is_context_full(self) -> bool:
+        return self._ended_by(StopReason.CONTEXT_LIMIT)
+
     def _ended_by(self, *reasons: StopReason) -> bool:
+        """Whether the shown branch's last turn did, and somebody may do about it."""
         run = self.run
         return (
             self.can_operate
             and not self.session.is_sub_agent
             and self.session.closed_at is None
             and run is not None
+            and run.branch_id == self.session.active_branch_id
             and run.state == RunState.FINISHED
             and run.stop_reason in reasons
         )
@@ -172,16 +180,18 @@ def load_page(session: AgentSession, user: User) -> SessionPage:
     pending = _pending(session, can_operate=can_operate)
     placed = _placed(session, pending)
     family = load_family(session, user)
+    run = _run_of(session)
     return SessionPage(
         session=session,
         mode_name=_mode_name(session),
         can_operate=can_operate,
         can_delete=session.owner_id == user.pk and not session.is_sub_agent,
         is_scripted=is_scripted(session),
-        run=_run_of(session),
+        run=run,
         queue_position=queue_position(session.pk),
         queued=list(session.messages.queued().defer("rendered_html", "content")),
         pending=[*pending, *family.waiting],
+        meter=load_meter(session, run),
         adrift=[card for card in pending if card.approval.tool_use_id not in placed],
         family=family,
         parent=_parent_of(session, user),

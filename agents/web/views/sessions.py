@@ -110,21 +110,21 @@ def session_older(request: HtmxRequest, session_id: UUID) -> HttpResponse:
 def session_stop(request: HtmxRequest, session_id: UUID) -> HttpResponse:
     session = find_operable(request, session_id)
     runs.stop_agent(session)
-    return _respond_with(request, session, "actions", "tail", "status")
+    return respond_with_parts(request, session, "actions", "tail", "status")
 
 
 @require_POST
 def session_retry(request: HtmxRequest, session_id: UUID) -> HttpResponse:
     session = find_operable(request, session_id)
     runs.retry_last_run(session)
-    return _respond_with(request, session, "tail", "actions", "status")
+    return respond_with_parts(request, session, "tail", "actions", "status")
 
 
 @require_POST
 def session_continue(request: HtmxRequest, session_id: UUID) -> HttpResponse:
     session = find_operable(request, session_id)
     runs.continue_session(session)
-    return _respond_with(request, session, "tail", "actions", "status")
+    return respond_with_parts(request, session, "tail", "actions", "status")
 
 
 @require_POST
@@ -135,7 +135,7 @@ def session_rename(request: HtmxRequest, session_id: UUID) -> HttpResponse:
         form, lambda: sessions.rename_session(session, form.cleaned_data["name"])
     )
     if form.is_valid():
-        return _respond_with(request, session, "title")
+        return respond_with_parts(request, session, "title")
     if not wants_fragment(request):
         return render_session(request, session, status=422, title_form=form)
     context = {"page": load_page(session, request.user), "form": form}
@@ -269,7 +269,7 @@ def _seq_of(session: AgentSession) -> int | None:
     return seq if seq == current_seq(session.host_id) else None
 
 
-def _respond_with(
+def respond_with_parts(
     request: HtmxRequest, session: AgentSession, *parts: str
 ) -> HttpResponse:
     """For htmx the first part, and the others by their ids; else the page again."""
