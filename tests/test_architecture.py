@@ -25,6 +25,7 @@ from agents.models import (
     MessageBranch,
     PermissionRule,
     Provider,
+    Run,
     Share,
     User,
 )
@@ -179,6 +180,7 @@ NOUNS: dict[str, type[models.Model]] = {
     "branch_id": MessageBranch,
     "approval_id": ApprovalRequest,
     "rule_id": PermissionRule,
+    "run_id": Run,
     "provider_id": Provider,
     "invite_id": Invite,
     "share_id": Share,
