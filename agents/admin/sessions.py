@@ -171,6 +171,8 @@ class SessionAdmin(ReadOnlyAdmin):
 
     @admin.display(description="see also")
     def more(self, session: AgentSession) -> SafeString:
+        if session.is_sub_agent:
+            return self._more_of_sub_agent(session)
         one = {"session__id__exact": session.pk}
         sdk_ids = [str(branch.sdk_session_id) for branch in session.branches.all()]
         return format_html(
@@ -181,6 +183,18 @@ class SessionAdmin(ReadOnlyAdmin):
             list_link(
                 TranscriptEntry, "Transcript", sdk_session_id__in=",".join(sdk_ids)
             ),
+        )
+
+    def _more_of_sub_agent(self, session: AgentSession) -> SafeString:
+        """Its rows are its host's."""
+        host = {"session__id__exact": session.host_id}
+        agent = session.agent_id
+        call = session.parent_tool_use_id
+        return format_html(
+            "{} · {} · {}",
+            list_link(AgentSession, "Its session", id__exact=session.host_id),
+            list_link(Message, "Messages", **host, parent_tool_use_id__exact=call),
+            list_link(CostEntry, "Costs", **host, agent_id__exact=agent),
         )
 
     @admin.action(description="Stop")
@@ -194,6 +208,8 @@ class SessionAdmin(ReadOnlyAdmin):
 
     @admin.action(description="Close")
     def close(self, request: HttpRequest, sessions: QuerySet[AgentSession]) -> None:
-        for session in sessions:
+        """Sub-agents are a part of others, with which they close."""
+        own = sessions.filter(host_session=None)
+        for session in own:
             close_session(session, staff(request))
-        self.message_user(request, f"Closed: {len(sessions)}.")
+        self.message_user(request, f"Closed: {len(own)}.")

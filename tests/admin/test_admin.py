@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
+
 import pytest
 from django.contrib import admin
 from django.db import connection
@@ -9,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from agents.domain import audit
+from agents.domain.subagents import start_sub_agent
 from agents.models import (
     AgentSession,
     ApprovalRequest,
@@ -265,6 +268,29 @@ def test_close_puts_the_sessions_away(client, olga):
     session.refresh_from_db()
     assert session.closed_at is not None
     assert AuditEntry.objects.get(action="session.closed").actor == olga
+
+
+def test_a_sub_agents_rows_are_one_link_away_and_it_closes_with_its_session(
+    client, olga
+):
+    session = fill("alice")
+    run = session.runs.get()
+    factories.call_tool(run, "toolu_a", "Agent", {"prompt": "Count the bees"})
+    factories.call_tool(run, "toolu_b", parent_tool_use_id="toolu_a")
+    child = start_sub_agent(run, tool_use_id="toolu_a", agent_id="a1")
+    page = client.get(url(AgentSession, "change", child.pk)).text
+    rows = {
+        "session__id__exact": session.pk,
+        "parent_tool_use_id__exact": "toolu_a",
+    }
+    listed = client.get(url(Message, "changelist"), rows)
+
+    assert urlencode(rows).replace("&", "&amp;") in page
+    assert [row.tool_use_id for row in listed.context["cl"].result_list] == ["toolu_b"]
+    chosen = {"action": "close", "_selected_action": [child.pk, session.pk]}
+    client.post(url(AgentSession, "changelist"), chosen)
+    child.refresh_from_db()
+    assert child.closed_at is not None
 
 
 def test_somebody_without_a_login_signs_in_on_our_page(db):
