@@ -10,7 +10,7 @@ from django.test import Client
 from django.urls import reverse
 
 from agents.domain import branches, changes, snapshots
-from agents.models import Run, User
+from agents.models import ListedFolder, Run, User
 from tests import factories
 from tests.dom import Node, parse
 
@@ -195,3 +195,18 @@ def test_two_versions_are_compared_with_what_each_changed(
         ["Added one.txt lines added: +1 lines removed: −0"],
     ]
     assert "1 file changed" in sides[0].text
+
+
+def test_an_edit_warns_that_others_work_in_the_folder(
+    alice: User, bob: User, tmp_path: Path, sign_in: SignIn
+) -> None:
+    folder = ListedFolder.objects.create(name="Project", path=str(tmp_path))
+    run = factories.start_turn(factories.make_session(alice, folder=folder))
+    work(run, "one.txt", "1\n")
+    factories.make_session(bob, "Secret", folder=folder)
+
+    page = edit_form(sign_in(alice), run)
+
+    assert "What others did in this folder is taken back as well." in page.text
+    assert "1 other session" in page.text
+    assert "Secret" not in page.text

@@ -20,6 +20,7 @@ from agents.domain.duplicates import duplicate_session
 from agents.domain.queries.comparison import Side, load_comparison
 from agents.domain.queries.sessions import load_page
 from agents.domain.queries.transcript import load_message
+from agents.domain.sharing import sharing_of
 from agents.domain.snapshots import RESTORE_FLAG, preview_restore_before
 from agents.models import AgentSession, Message, MessageBranch
 from agents.models.messages import MessageRole
@@ -71,6 +72,7 @@ def _show_form(
         "item": load_message(request.user, message.pk),
         "session": message.session,
         "preview": changes.look(lambda: preview_restore_before(message)),
+        "sharing": sharing_of(message.session, request.user),
     }
     return respond(
         request,
