@@ -98,7 +98,7 @@ def test_what_a_reader_loaded_and_opened_outlives_the_socket(
     session.send('demo: tool Glob {"pattern": "*"}\ndemo: hold far after 6 words')
     session.demo.state.wait_until_held("far")
     oldest = session.transcript.get_by_text("message number 1 of the long one")
-    scroll = "scrollTo(0, document.scrollingElement.scrollTop ? 0 : 1)"
+    scroll = "void scrollTo(0, document.scrollingElement.scrollTop ? 0 : 1)"
     session.until(lambda: oldest.count() or session.page.evaluate(scroll), "the oldest")
     card = session.transcript.locator("details.tool-card").last
     card.locator("summary").click()
