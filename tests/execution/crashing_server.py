@@ -1,15 +1,21 @@
 """A server's engine in a process of its own, for tests that kill it.
 
-    python -m tests.execution.crashing_server DEMO_URL DATABASE_FILE
+    python -m tests.execution.crashing_server DEMO_URL DATABASE_FILE [WHERE ID...]
 
-Runs until it is killed; SIGTERM stops it as `serve` does.
+Runs until it is killed; SIGTERM stops it as `serve` does. With WHERE, as in
+"after agents.domain.runs.claim_run", it kills itself there, with no chance to clean
+up, when that is about one of these runs or sessions.
 """
 
 from __future__ import annotations
 
 import asyncio
+import importlib
+import os
 import signal
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import django
 from django.conf import settings
@@ -26,7 +32,31 @@ async def main(demo_url: str) -> None:
     await engine.stop()
 
 
+def die_at(where: str, *ids: str) -> None:
+    when, _, path = where.partition(" ")
+    module_name, _, name = path.rpartition(".")
+    module = importlib.import_module(module_name)
+    original: Callable[..., Any] = getattr(module, name)
+
+    def deadly(*args: Any, **kwargs: Any) -> Any:
+        if when == "before":
+            _die_if_about(args[0], ids)
+        result = original(*args, **kwargs)
+        if when == "after":
+            _die_if_about(result, ids)
+        return result
+
+    setattr(module, name, deadly)
+
+
+def _die_if_about(run: Any, ids: tuple[str, ...]) -> None:
+    if str(getattr(run, "session_id", run)) in ids:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
 if __name__ == "__main__":
     settings.DATABASES["default"]["NAME"] = sys.argv[2]
     django.setup()
+    if len(sys.argv) > 3:
+        die_at(*sys.argv[3:])
     asyncio.run(main(sys.argv[1]))
