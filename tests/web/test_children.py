@@ -83,6 +83,25 @@ def test_sub_agents_stand_in_no_list(
         assert f"/sessions/{child.pk}/" not in client.get(reverse(name)).text
 
 
+def test_the_inbox_says_which_sub_agent_asks(
+    run: Run, child: AgentSession, alice: User, sign_in: SignIn
+) -> None:
+    by_child = factories.ask_approval(run, "toolu_1_inner", agent_id="a1")
+    by_session = factories.ask_approval(run, "toolu_own")
+
+    page = parse(sign_in(alice).get(reverse("approval_list")).text)
+
+    for approval, links in (
+        (by_child, [run.session_id, child.pk]),
+        (by_session, [run.session_id]),
+    ):
+        card = page.find(f"approval-{approval.pk}")
+        [line] = card.find_all("p", **{"class": "approval-card__session"})
+        assert [link.attributes["href"] for link in line.find_all("a")] == [
+            f"/sessions/{session_id}/" for session_id in links
+        ]
+
+
 ACTIONS = [
     *("session_stop", "session_retry", "session_continue", "session_rename"),
     *("session_settings", "session_close", "session_resume", "session_pin"),

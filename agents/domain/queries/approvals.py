@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -35,6 +36,8 @@ class ApprovalCard:
     # What a person put into the card and the server refused; it stays in the form.
     draft: dict[str, list[str]] | None = None
     error: str = ""
+    sub_agent: AgentSession | None = None
+    """Who asks, where it is not the session's own agent and the place doesn't say."""
 
     @property
     def element_id(self) -> str:
@@ -153,14 +156,36 @@ def may_answer(user: User, session: AgentSession) -> bool:
 
 
 def load_inbox(user: User) -> list[ApprovalCard]:
-    """Everything that waits for this person, oldest first; one query."""
+    """Everything that waits for this person, oldest first; two queries at most."""
     waiting = (
         ApprovalRequest.objects.answerable_by(user)
         .pending()
         .select_related("session", "decided_by")
         .order_by("created_at", "pk")
     )
-    return [ApprovalCard(approval, can_answer=True) for approval in waiting]
+    agents = _sub_agents(waiting)
+    return [
+        ApprovalCard(approval, can_answer=True, sub_agent=agents.get(_asker(approval)))
+        for approval in waiting
+    ]
+
+
+def _asker(approval: ApprovalRequest) -> tuple[UUID | None, str]:
+    return approval.session_id, approval.agent_id
+
+
+def _sub_agents(
+    asking: Iterable[ApprovalRequest],
+) -> dict[tuple[UUID | None, str], AgentSession]:
+    """By their hosts and the CLI's ids; one query, if any of them asks."""
+    theirs = [approval for approval in asking if approval.agent_id]
+    if not theirs:
+        return {}
+    found = AgentSession.objects.filter(
+        host_session__in=[approval.session_id for approval in theirs],
+        agent_id__in=[approval.agent_id for approval in theirs],
+    ).only("host_session_id", "agent_id", "name")
+    return {(agent.host_session_id, agent.agent_id): agent for agent in found}
 
 
 def load_card(approval_id: UUID, user: User) -> ApprovalCard | None:
@@ -173,4 +198,8 @@ def load_card(approval_id: UUID, user: User) -> ApprovalCard | None:
     )
     if approval is None:
         return None
-    return ApprovalCard(approval, may_answer(user, approval.session))
+    return ApprovalCard(
+        approval,
+        can_answer=may_answer(user, approval.session),
+        sub_agent=_sub_agents([approval]).get(_asker(approval)),
+    )
