@@ -10,6 +10,7 @@ from pathlib import Path
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Q
 
 from agents.errors import InvalidInputError, WorkspaceError
 from agents.models import (
@@ -185,19 +186,24 @@ def _memory(
         return memory_at_end(branch)
     if up_to.role == MessageRole.USER:
         return memory_before(up_to)
+    is_prompt = Q(role=MessageRole.USER, sdk_uuid__isnull=False)
+    is_divider = Q(role=MessageRole.SYSTEM, content__kind="cleared")
     following = (
         Message.objects.filter(
             within(lineage(up_to.session_id, branch.pk)),
+            is_prompt | is_divider,
             session_id=up_to.session_id,
-            role=MessageRole.USER,
-            sdk_uuid__isnull=False,
             seq__gt=up_to.seq,
         )
         .order_by("seq")
-        .select_related("branch")
+        .select_related("branch__fork_point_message__branch")
         .first()
     )
-    return memory_before(following) if following else memory_at_end(branch)
+    if following is None:
+        return memory_at_end(branch)
+    if following.role == MessageRole.SYSTEM:  # the memory ends where it was cleared
+        following = following.branch.fork_point_message or following
+    return memory_before(following)
 
 
 def _narrower(session: AgentSession, owner: User) -> str:

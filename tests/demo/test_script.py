@@ -18,6 +18,7 @@ from agents.demo.script import (
     Usage,
     Words,
     parse_script,
+    summary_script,
 )
 
 
@@ -152,3 +153,11 @@ def test_a_plan_is_three_calls():
 def test_a_line_that_makes_no_sense_is_named(line):
     with pytest.raises(ScriptError):
         parse_script(f"demo: {line}")
+
+
+def test_the_lines_for_a_summary_make_one_answer_and_play_no_part_otherwise():
+    prompt = "demo: say one\ndemo: summary hold half\ndemo: summary say All of it."
+
+    assert parse_script(prompt) == (Reply((Say("one"),)),)
+    assert summary_script(prompt) == (Reply((Hold("half"), Say("All of it."))),)
+    assert summary_script("demo: say one") == ()

@@ -10,6 +10,7 @@ from agents.demo.script import Refusal
 from agents.demo.server import DemoServer
 from agents.demo.state import RecordedRequest
 from agents.domain import branches, context, notices
+from agents.domain.duplicates import duplicate_session
 from agents.execution.engine import Engine
 from agents.models import Message, SessionEvent, User
 from agents.models.messages import MessageRole
@@ -278,6 +279,43 @@ async def test_edits_on_both_sides_of_a_clear_have_their_own_memory(
     assert remembers(demo, "say one", "say two", "say zwei", "say three") == [
         *(True, False, True, False)
     ]
+
+
+async def test_a_copy_up_to_before_a_clear_remembers_what_it_shows(
+    engine: Engine, demo: DemoServer, alice: User
+) -> None:
+    chat = await chat_of_two(alice)
+    await clear(chat)
+    await chat.send("say three")
+    await chat.finished(3)
+    session = await chat.reload()
+    answer = await in_thread(
+        lambda: chat.session.messages.get(role=MessageRole.ASSISTANT, text="two")
+    )
+
+    copy = await in_thread(lambda: duplicate_session(session, alice, up_to=answer))
+    copied = Chat(copy, alice)
+    await copied.send("say four")
+    await copied.finished()
+
+    assert remembers(demo, "say one", "say two", "say three", "say four") == [
+        *(True, True, False, True)
+    ]
+
+
+async def test_a_copy_of_a_cleared_session_has_forgotten_too(
+    engine: Engine, demo: DemoServer, alice: User
+) -> None:
+    chat = await chat_of_two(alice)
+    await clear(chat)
+    session = await chat.reload()
+
+    copy = await in_thread(lambda: duplicate_session(session, alice))
+    copied = Chat(copy, alice)
+    await copied.send("say four")
+    await copied.finished()
+
+    assert remembers(demo, "say one", "say two", "say four") == [False, False, True]
 
 
 async def test_a_clear_after_a_summary_forgets_the_summary(

@@ -175,7 +175,7 @@ _NOTICES = {
     "compacting": _Notice("info", "minimize-2", "Summarising"),
     "compacted": _Notice("info", "minimize-2", "Summarised"),
     "not_compacted": _Notice("info", "minimize-2", "Not summarised"),
-    "cleared": _Notice("divider", "square", "The model starts afresh here"),
+    "cleared": _Notice("divider", "sparkles", "The model starts afresh here"),
 }
 _PLAIN_NOTICE = _Notice("info", "info", "Note")
 
