@@ -20,7 +20,7 @@ from agents.execution.confinement import JailStatus
 from agents.execution.preparation import Prepared, end_of_transcript, prepare
 from agents.execution.transcript_store import _append as append
 from agents.models import AgentSession, Run, TranscriptEntry
-from agents.models.runs import StopReason
+from agents.models.runs import RunState, StopReason
 from tests import factories
 
 SPOKEN = ("user", "assistant")
@@ -40,9 +40,17 @@ class ScriptedTurn:
 
     @classmethod
     def claim(cls, session: AgentSession) -> ScriptedTurn:
-        waiting = session.runs.unfinished().get()
-        run = runs.claim_run(waiting.pk, "scripted")
-        assert run is not None
+        turn = cls.try_to_claim(session)
+        assert turn is not None
+        return turn
+
+    @classmethod
+    def try_to_claim(cls, session: AgentSession) -> ScriptedTurn | None:
+        """None where nothing waits for a worker, or it was stopped just now."""
+        waiting = session.runs.filter(state=RunState.QUEUED).first()
+        run = runs.claim_run(waiting.pk, "scripted") if waiting else None
+        if run is None:
+            return None
         prepared = prepare(run, JailStatus(jailed=False))
         run.branch.refresh_from_db()
         runs.mark_running(run)
