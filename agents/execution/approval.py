@@ -127,7 +127,8 @@ class Gate:
     ) -> PermissionResult:
         if not approvals.is_about(approval, call.tool_name, call.tool_input):
             return PermissionResultDeny(message=OTHER_CALL)
-        decided = await self._wait(turn, approval)
+        with turn.waits_for_person():
+            decided = await self._wait(turn, approval)
         if decided.status == ApprovalStatus.PENDING:
             # Nobody came in time, and the CLI can't keep this call: the turn ends
             # here, and the call is made again once somebody decided.
@@ -149,8 +150,9 @@ class Gate:
             approvals.find_grant, turn.run, call.tool_name, call.tool_input
         ):
             return False
-        approval = await in_database(_open, turn.run, call, verdict)
-        waited = await self._wait(turn, approval)
+        with turn.waits_for_person():  # from the moment when others see that it asks
+            approval = await in_database(_open, turn.run, call, verdict)
+            waited = await self._wait(turn, approval)
         if waited.status != ApprovalStatus.PENDING:
             return False
         if not await turn.board.becomes_alone(call.tool_use_id):
@@ -180,7 +182,6 @@ class Gate:
         )
 
     async def _wait(self, turn: Turn, approval: ApprovalRequest) -> ApprovalRequest:
-        turn.start_waiting()
         try:
             return await wait_for_decision(approval, cooling=turn.cooling)
         except asyncio.CancelledError:
@@ -189,8 +190,6 @@ class Gate:
                 # The CLI withdrew the call by itself; nobody needs to answer it.
                 spawn(_withdraw(approval), name=f"withdraw-{approval.pk}")
             raise
-        finally:
-            turn.stop_waiting()
 
     async def _deliver(
         self, turn: Turn, call: Call, approval: ApprovalRequest

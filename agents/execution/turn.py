@@ -7,7 +7,8 @@ translator and the loop of one client all look at the same `Turn`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -60,12 +61,15 @@ class Turn:
     def session_id(self) -> UUID:
         return self.run.session_id
 
-    def start_waiting(self) -> None:
+    @contextmanager
+    def waits_for_person(self) -> Iterator[None]:
+        """Meanwhile the turn takes no slot, and a server that ends has it put aside."""
         self.waiting += 1
         self.on_slot_freed()
-
-    def stop_waiting(self) -> None:
-        self.waiting -= 1
+        try:
+            yield
+        finally:
+            self.waiting -= 1
 
     def cool_down(self) -> None:
         """End the waits for people; without any, end the turn."""
