@@ -1,7 +1,9 @@
 /* Keeps folds as the reader left them when a frame replaces them.
 
    details[id]  anywhere in <main> or the topbar: what is open stays open, and what a
-                person opened or closed by hand stays so, by its id. */
+                person opened or closed by hand stays so, by its id.
+   [data-state="waiting"]  of a call that is asked about: the card below shows the same,
+                so it stays open only if a person opened it. */
 (() => {
   "use strict";
 
@@ -29,7 +31,8 @@
     for (const before of open) {
       if (before.isConnected) continue;
       const now = document.getElementById(before.id);
-      if (now && choices.get(now.id) !== false) now.open = true;
+      if (!now || choices.get(now.id) === false) continue;
+      if (now.dataset.state !== "waiting" || choices.get(now.id)) now.open = true;
     }
     for (const [id, wanted] of choices) {
       if (wanted) continue;
