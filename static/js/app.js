@@ -4,6 +4,7 @@ import "./stick.js";
 import "./mark.js";
 import "./busy.js";
 import "./folds.js";
+import "./snapshots.js";
 import "./copy.js";
 import "./overlays.js";
 import "./shortcuts.js";

@@ -84,8 +84,9 @@ def test_a_socket_killed_twenty_times_loses_nothing(
     _shows_what_is_stored(session, words=CUTS * WORDS_PER_CUT * 2)
 
 
+@pytest.mark.parametrize("is_told", [True, False], ids=["replayed", "snapshot"])
 def test_what_a_reader_loaded_and_opened_outlives_the_socket(
-    sign_in: Callable[..., Person], relay: Relay
+    sign_in: Callable[..., Person], relay: Relay, is_told: bool
 ) -> None:
     person = sign_in(relay)
     person.window.allow_lost_connections()
@@ -95,8 +96,10 @@ def test_what_a_reader_loaded_and_opened_outlives_the_socket(
     done = manage(session.server.data_dir, "shell", "-v", "0", "-c", code)
     assert done.returncode == 0, done.stderr
     session.reload()
-    session.send('demo: tool Glob {"pattern": "*"}\ndemo: hold far after 6 words')
-    session.demo.state.wait_until_held("far")
+    gate = f"far-{is_told}"
+    script = 'demo: tool Glob {"pattern": "*"}\ndemo: stream 900 words'
+    session.send(f"{script}\ndemo: hold {gate} after 6 words")
+    session.demo.state.wait_until_held(gate)
     oldest = session.transcript.get_by_text("message number 1 of the long one")
     scroll = "void scrollTo(0, document.scrollingElement.scrollTop ? 0 : 1)"
     session.until(lambda: oldest.count() or session.page.evaluate(scroll), "the oldest")
@@ -107,7 +110,10 @@ def test_what_a_reader_loaded_and_opened_outlives_the_socket(
     sockets = _live_sockets(session)
 
     relay.refuse()
-    session.demo.state.release("far")
+    if not is_told:
+        place = session.page.locator("[data-live-seq]")
+        place.evaluate("it => { it.dataset.liveSeq = ''; }")
+    session.demo.state.release(gate)
     until(lambda: session.stored_status == "completed", "the turn's end")
     relay.refuse(refuses=False)
     session.page.evaluate("window.dispatchEvent(new Event('online'))")
