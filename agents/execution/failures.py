@@ -154,7 +154,7 @@ def outcome_of_result(turn: Turn, result: ResultMessage) -> RunOutcome:
         return outcome(turn, StopReason.BUDGET_EXCEEDED)
     if result.subtype == "error_max_turns":
         return outcome(turn, StopReason.MAX_STEPS)
-    if result.terminal_reason in _CONTEXT_REASONS:
+    if _is_out_of_context(result):
         return error_outcome(turn, CONTEXT_LIMIT, StopReason.CONTEXT_LIMIT)
     if turn.is_compaction and not turn.is_compacted:
         return error_outcome(turn, _failure_of_compaction(turn))
@@ -163,6 +163,13 @@ def outcome_of_result(turn: Turn, result: ResultMessage) -> RunOutcome:
     if turn.completed_task:
         return outcome(turn, StopReason.COMPLETE_TASK)
     return outcome(turn, StopReason.NO_TOOL_CALLS)
+
+
+def _is_out_of_context(result: ResultMessage) -> bool:
+    """Refused as too long, or an answer that broke off as the window was full."""
+    if result.terminal_reason in _CONTEXT_REASONS:
+        return True
+    return result.stop_reason == "model_context_window_exceeded"
 
 
 def outcome_of_stop(turn: Turn) -> RunOutcome:

@@ -23,7 +23,7 @@ from agents.execution.failures import failure_of_exception, outcome_of_result
 from agents.execution.turn import Turn
 from agents.gateway.lines import Trouble
 from agents.models import Run
-from agents.models.runs import StopReason
+from agents.models.runs import RunKind, StopReason
 
 
 def result(**fields: Any) -> ResultMessage:
@@ -57,6 +57,11 @@ def turn(**fields: Any) -> Turn:
             StopReason.CONTEXT_LIMIT,
             "context_limit",
         ),
+        (
+            {"is_error": False, "stop_reason": "model_context_window_exceeded"},
+            StopReason.CONTEXT_LIMIT,
+            "context_limit",
+        ),
         ({"result": "Your credit balance is too low"}, StopReason.ERROR, "billing"),
         ({"api_error_status": 402}, StopReason.ERROR, "billing"),
         ({"api_error_status": 418}, StopReason.ERROR, "bad_request"),
@@ -72,6 +77,19 @@ async def test_the_last_word_of_the_sdk(
     assert (outcome.stop_reason, outcome.error_class) == (stop_reason, error_class)
     assert outcome.success == (stop_reason == StopReason.NO_TOOL_CALLS)
     assert bool(outcome.error_text) == bool(error_class)
+
+
+async def test_a_summary_that_did_not_come_is_no_success() -> None:
+    summing = turn(compaction_error="Not enough messages to compact.")
+    summing.run.kind = RunKind.COMPACT
+
+    outcome = outcome_of_result(summing, result(is_error=False))
+    told = outcome.error_text
+    summing.is_compacted = True
+
+    assert outcome.error_class == "not_compacted"
+    assert told.endswith("It said: Not enough messages to compact.")
+    assert outcome_of_result(summing, result(is_error=False)).success
 
 
 async def test_the_gateway_knows_the_cause_better_than_the_cli() -> None:

@@ -8,7 +8,13 @@ from zoneinfo import ZoneInfo
 import pytest
 from django.utils import timezone
 
-from agents.rendering.figures import duration_ms, relative_time, tokens, usd
+from agents.rendering.figures import (
+    duration_ms,
+    relative_time,
+    round_tokens,
+    tokens,
+    usd,
+)
 from tests.rendering.harmless import text_of
 
 
@@ -91,3 +97,14 @@ def test_the_exact_time_is_given_in_the_readers_zone():
 
 def test_no_time_is_never():
     assert relative_time(None) == "never"
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        *((0, "0"), (933, "933"), (4_600, "4.6k"), (9_960, "10k"), (155_172, "155k")),
+        *((200_000, "200k"), (999_600, "1M"), (1_000_000, "1M"), (1_250_000, "1.2M")),
+    ],
+)
+def test_tokens_at_a_glance(count: int, text: str) -> None:
+    assert round_tokens(count) == text
