@@ -24,6 +24,7 @@ NAMES: Final = frozenset(
         "feature.used",
         "provider.configured",
         "settings.changed",
+        "app.opened",
     }
 )
 

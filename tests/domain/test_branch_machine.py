@@ -52,7 +52,7 @@ MAX_SESSIONS = 3
 # numbers and leave out `derandomize`. Not shrunk: that takes minutes, as each step does
 # what a person or an engine does.
 PROFILE = settings(
-    max_examples=35,
+    max_examples=30,
     stateful_step_count=25,
     deadline=None,
     derandomize=True,

@@ -14,10 +14,12 @@ from django.db import connection
 
 from agents.domain.accounts import issue_setup_token
 from agents.domain.sessions import restore_all_sessions
+from agents.domain.site_analytics import app_opened
 from agents.execution.confinement import probe_jail
 from agents.management.data_folder import make_folders, take_lock
 from agents.management.reloading import run_with_reloader
 from agents.management.server import Serving, ServingError, check_address
+from openswarm import __version__
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 
@@ -79,6 +81,7 @@ class Command(BaseCommand):
         settled = restore_all_sessions() if connection.vendor == "sqlite" else 0
         if settled:
             self.stdout.write(f"Settled {settled} run(s) that the last server left.")
+        app_opened(version=__version__)
 
     def _announce(self, setup_token: str | None, port: int) -> None:
         listening = f"http://{_shown(self._host)}:{port}"
