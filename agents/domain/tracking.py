@@ -25,6 +25,8 @@ NAMES: Final = frozenset(
         "provider.configured",
         "settings.changed",
         "app.opened",
+        "app.heartbeat",
+        "cost.snapshot",
     }
 )
 

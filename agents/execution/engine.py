@@ -11,6 +11,7 @@ from .background import Background
 from .cleaning import Cleaner
 from .database import in_database, own_database_thread
 from .metadata import Namer
+from .pulse import Pulse
 from .supervisor import Supervisor
 
 
@@ -24,6 +25,7 @@ class Engine:
         self._background = Background(workers=conf().side_calls)
         self._namer = Namer(self.gateway, self._background)
         self._cleaner: Cleaner | None = None
+        self._pulse = Pulse()
 
     @property
     def supervisor(self) -> Supervisor:
@@ -44,10 +46,12 @@ class Engine:
         await self._supervisor.start()
         self._cleaner = Cleaner(self._supervisor.pool)
         self._cleaner.start()
+        self._pulse.start()
 
     async def stop(self) -> None:
         """Stop the runs first, then what they talk to; bounded in time."""
         self._namer.stop()
+        await self._pulse.stop()
         if self._cleaner is not None:
             await self._cleaner.stop()
         if self._supervisor is not None:
