@@ -121,6 +121,37 @@ async def test_a_sub_agents_call_takes_the_grant_route(
     await until(lambda: (Path(chat.session.cwd) / "sub.txt").exists() or None)
 
 
+async def test_two_calls_in_one_message_take_the_grant_route(
+    short_wait: None,
+    override_conf: Any,
+    engine: Engine,
+    alice: User,
+    demo: DemoServer,
+) -> None:
+    override_conf(
+        ask_for_everything=True, approval_hot_seconds=0.2, approval_poll_seconds=0.1
+    )
+    reads = [f'demo: tool Read {{"file_path": "$CWD/{name}"}}' for name in "ab"]
+    chat = await Chat.launch(alice, "\n".join(["demo: parallel", *reads, "demo: end"]))
+    for name in "ab":
+        chat.file(name).write_text(f"content of {name}")
+    run = await parked(chat)
+    assert run.deferred_tool_use_id == ""
+    assert await in_thread(chat.session.approvals.pending().count) == 2
+    await in_thread(shutil.rmtree, session_home(chat.session.pk))
+
+    await chat.decide(is_approved=True)
+    await chat.decide(is_approved=False, message="Not this one.")
+    run = await chat.finished()
+
+    assert run.success, run.error_text
+    sent = str(demo.state.model_calls[-1].messages)
+    assert "content of" in sent
+    assert "Not this one." in sent
+    outcomes = [row.outcome for row in await chat.results()]
+    assert outcomes.count(ToolOutcome.OK) == 1
+
+
 async def test_a_session_may_deny_what_nobody_answers(
     short_wait: None, engine: Engine, alice: User, demo: DemoServer
 ) -> None:

@@ -10,7 +10,8 @@ from django.test import Client
 from django.urls import reverse
 
 from agents.domain import branches, changes, snapshots
-from agents.models import ListedFolder, Run, User
+from agents.models import ListedFolder, Run, Snapshot, User
+from agents.workspaces.snapshots import take
 from tests import factories
 from tests.dom import Node, parse
 
@@ -168,11 +169,11 @@ def test_an_edit_says_when_there_is_nothing_to_put_back(
     assert "before this message were not recorded" in unrecorded.text
     assert not unrecorded.find_all("input", name="restore_files")
 
-    snapshots.Snapshot.objects.create(
+    Snapshot.objects.create(
         session=run.session,
         branch=run.branch,
         message_seq=0,
-        commit=snapshots.snapshots.take(Path(run.session.cwd), run.session_id).commit,
+        commit=take(Path(run.session.cwd), run.session_id).commit,
     )
     unchanged = edit_form(client, run)
 
