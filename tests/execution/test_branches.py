@@ -200,6 +200,46 @@ async def test_a_duplicate_remembers_up_to_the_chosen_message(
     assert await shown(copy) == ["say: one", "one", "say: two", "two", "say: on", "on"]
 
 
+async def test_each_way_to_branch_works_without_the_clis_own_files(
+    engine: Engine, alice: User, demo: DemoServer
+) -> None:
+    chat = await Chat.launch(alice, "say: one")
+    await chat.finished(1)
+    first = await in_thread(chat.session.branches.get)
+
+    async def forget() -> None:
+        await engine.supervisor.pool.close_all()
+        await in_thread(shutil.rmtree, session_home(chat.session.pk))
+
+    await forget()
+    await chat.send("say: two")
+    await chat.finished(2)
+    assert prompts(demo) == ["say: one", "say: two"]
+
+    await forget()
+    await edit(chat, "say: two", "say: second")
+    await chat.finished(3)
+    assert prompts(demo) == ["say: one", "say: second"]
+    await forget()
+    await chat.send("say: third")
+    await chat.finished(4)
+    await forget()
+    await edit(chat, "say: third", "say: other third")
+    await chat.finished(5)
+    assert prompts(demo) == ["say: one", "say: second", "say: other third"]
+
+    await forget()
+    await in_thread(branches.regenerate, (await chat.rows())[-1], author=alice)
+    await chat.finished(6)
+    assert prompts(demo) == ["say: one", "say: second", "say: other third"]
+
+    await forget()
+    await in_thread(branches.switch_branch, await chat.reload(), first)
+    await chat.send("say: on")
+    await chat.finished(7)
+    assert prompts(demo) == ["say: one", "say: two", "say: on"]
+
+
 async def test_a_whole_duplicate_works_without_the_clis_own_files(
     engine: Engine, alice: User, demo: DemoServer
 ) -> None:
