@@ -193,10 +193,21 @@ async def crash(scene: Scene, demo: DemoServer, before: int) -> None:
             await until(lambda: server.is_dead)
         else:
             await until(lambda: point.is_reached(scene.chat.session))
-            await until(lambda: len(ledger()) == len(demo.state.usage_log[before:]))
+            # What is still on its way to the ledger would make a race of the kill.
+            await until(lambda: is_at_rest_or_held(scene, demo))
+            await until(lambda: ledger() == sent_since(demo, before))
     finally:
         await in_thread(server.kill)
     await until(lambda: not any(find_marked(each.session.pk) for each in scene.chats))
+
+
+def is_at_rest_or_held(scene: Scene, demo: DemoServer) -> bool:
+    """Whether the model has said all that it will say before the kill."""
+    if "hold" in scene.point.script:
+        return True
+    conversation = str(scene.chat.session.branches.get().sdk_session_id)
+    said = [each for each in demo.state.usage_log if each.session_id == conversation]
+    return all(each.finished for each in said)
 
 
 def ledger() -> set[tuple[str, int | None]]:
