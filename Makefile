@@ -27,7 +27,8 @@ doctor: $(VENV)/base.stamp  ## check everything that agents need
 ON_POSTGRES := tests/domain tests/live tests/admin tests/web/test_history.py \
 	tests/gateway/test_ledger.py tests/execution/test_transcript_store.py \
 	tests/management/test_seed_history.py tests/management/doctor/test_search.py \
-	--ignore=tests/domain/test_invariants.py --ignore=tests/domain/test_snapshots.py
+	--ignore=tests/domain/test_invariants.py --ignore=tests/domain/test_snapshots.py \
+	--ignore=tests/domain/test_branch_machine.py
 
 # Two files of tests at a time on two cores; most of their time is waiting for CLIs.
 test: lint test-postgres  ## lint, then all tests
