@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from .environment import GATEWAY_SOCKET_IN_JAIL
+from .environment import GATEWAY_SOCKET_IN_JAIL, SYSTEM_PROMPT_IN_JAIL
 
 TMP_IN_JAIL = Path("/tmp")  # noqa: S108 - where the jail shows the session's own folder
 HOSTNAME = "agent"
@@ -64,6 +64,7 @@ class JailSpec:
     max_memory_bytes: int  # of each process
     network: bool = False
     gateway_socket: Path | None = None  # shown as GATEWAY_SOCKET_IN_JAIL
+    system_prompt: Path | None = None  # shown as SYSTEM_PROMPT_IN_JAIL
     extra_rw: tuple[Path, ...] = ()
     extra_ro: tuple[Path, ...] = ()
 
@@ -139,3 +140,5 @@ def _session_mounts(spec: JailSpec) -> Iterator[str]:
         yield from (option, str(path), str(path))
     if spec.gateway_socket is not None:
         yield from ("--bind", str(spec.gateway_socket), str(GATEWAY_SOCKET_IN_JAIL))
+    if spec.system_prompt is not None:
+        yield from ("--ro-bind", str(spec.system_prompt), str(SYSTEM_PROMPT_IN_JAIL))

@@ -28,9 +28,9 @@ from agents.workspaces.folders import (
 
 from .approval import Gate, Places
 from .bubblewrap import TMP_IN_JAIL, JailSpec
-from .confinement import bundled_cli, write_launcher
+from .confinement import bundled_cli, write_launcher, write_system_prompt
 from .database import own_database_thread
-from .environment import child_environment, config_dir
+from .environment import SYSTEM_PROMPT_IN_JAIL, child_environment, config_dir
 from .options import ClientSetup, Start, build_agent_options
 from .processes import kill_marked
 from .prompt_builder import PromptContent
@@ -145,6 +145,9 @@ class AgentClient:
     def _options(self, start: Start) -> Any:
         setup = self.setup
         home, tmp = session_home(setup.session_id), session_tmp(setup.session_id)
+        folder = session_launcher_folder(setup.session_id)
+        prompt = setup.system_prompt
+        prompt_file = write_system_prompt(prompt, folder) if prompt else None
         environment = child_environment(
             session_id=setup.session_id,
             home=home,
@@ -160,6 +163,7 @@ class AgentClient:
             tmp=tmp,
             gateway_socket=self._gateway.socket_path,
             network=setup.network,
+            system_prompt=prompt_file,
             extra_rw=setup.mounts.writable,
             extra_ro=setup.mounts.readable,
             max_processes=conf().jail_max_processes,
@@ -170,7 +174,7 @@ class AgentClient:
             spec,
             bundled_cli(),
             jailed=self.jailed,
-            folder=session_launcher_folder(setup.session_id),
+            folder=folder,
         )
         return build_agent_options(
             setup,
@@ -179,6 +183,9 @@ class AgentClient:
             launcher=launcher,
             environment=environment,
             jailed=self.jailed,
+            system_prompt_file=SYSTEM_PROMPT_IN_JAIL
+            if self.jailed and prompt_file
+            else prompt_file,
             on_stderr=self._stderr.append,
         )
 

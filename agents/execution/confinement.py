@@ -46,6 +46,7 @@ __all__ = [
     "probe_jail",
     "reset_probe",
     "write_launcher",
+    "write_system_prompt",
 ]
 
 PROBE_TIMEOUT_SECONDS = 10
@@ -137,6 +138,16 @@ def write_launcher(spec: JailSpec, cli: Path, *, jailed: bool, folder: Path) -> 
         _write(folder / "unjailed.sh", _unjailed_script(spec, cli))
     script = _launcher_script(spec, cli, jailed=jailed, folder=folder)
     return _write_program(folder / "launcher", script)
+
+
+def write_system_prompt(text: str, folder: Path) -> Path:
+    """Write what the CLI is to be told into its launcher's folder; return the path.
+
+    In a file, since one argument of a program ends at 128 KiB, and a text that begins
+    with a dash would be an option.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return _write(folder / "system-prompt", text)
 
 
 def _check(spec: JailSpec, folder: Path) -> None:

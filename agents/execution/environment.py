@@ -16,6 +16,7 @@ from agents.conf import conf
 RUN_MARKER = "OPENSWARM_RUN"
 # One fixed, short path: Unix socket addresses end at 107 bytes.
 GATEWAY_SOCKET_IN_JAIL = Path("/run/gateway.sock")
+SYSTEM_PROMPT_IN_JAIL = Path("/run/system-prompt")
 # The CLI wants a URL even though it speaks through the socket.
 BASE_URL_IN_JAIL = "http://localhost"
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

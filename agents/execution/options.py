@@ -83,6 +83,7 @@ def build_agent_options(
     launcher: Path,
     environment: dict[str, str],
     jailed: bool,
+    system_prompt_file: Path | None,
     on_stderr: Callable[[str], None],
 ) -> ClaudeAgentOptions:
     can_use_tool, pre_tool_hook, post_tool_hook = create_sdk_hooks(gate)
@@ -92,7 +93,10 @@ def build_agent_options(
         env=environment,
         model=setup.model,
         effort=cast(EffortLevel, setup.effort),
-        system_prompt=_system_prompt(setup.system_prompt),
+        # Without `snapshot: False` a resumed one would keep its recorded prompt.
+        system_prompt=SystemPromptPreset(
+            type="preset", preset="claude_code", snapshot=False
+        ),
         tools=[name for name in setup.tools if not _is_of_server(name)],
         mcp_servers=_servers(setup),
         allowed_tools=[],
@@ -112,8 +116,7 @@ def build_agent_options(
         forward_subagent_text=True,
         max_buffer_size=conf().max_buffer_bytes,
         stderr=on_stderr,
-        # The jail confines the file tools by what it mounts; without it the CLI must.
-        extra_args={} if jailed else {"restricted": None},
+        extra_args=_extra_arguments(system_prompt_file, jailed=jailed),
         session_store=cast(SessionStore, DjangoTranscriptStore()),
         session_store_flush="eager",
         **_conversation(setup, start),
@@ -140,16 +143,17 @@ def _conversation(setup: ClientSetup, start: Start) -> dict[str, Any]:
     return {"resume": sdk_session_id, "resume_session_at": str(start.resume_at)}
 
 
-def _system_prompt(append: str | None) -> SystemPromptPreset:
-    """Without `snapshot: False` a resumed session would keep its recorded prompt."""
-    prompt: SystemPromptPreset = {
-        "type": "preset",
-        "preset": "claude_code",
-        "snapshot": False,
-    }
-    if append:
-        prompt["append"] = append
-    return prompt
+def _extra_arguments(
+    system_prompt_file: Path | None, *, jailed: bool
+) -> dict[str, str | None]:
+    """Flags of the CLI that the SDK has no option for."""
+    arguments: dict[str, str | None] = {}
+    if system_prompt_file is not None:
+        arguments["append-system-prompt-file"] = str(system_prompt_file)
+    if not jailed:
+        # The jail confines the file tools by what it mounts; without it the CLI must.
+        arguments["restricted"] = None
+    return arguments
 
 
 def _settings(tools: tuple[str, ...]) -> str:

@@ -63,6 +63,19 @@ async def test_changed_settings_start_a_new_process_that_remembers(
     assert "Write" not in last.tools
 
 
+async def test_a_system_prompt_may_be_longer_than_an_argument(
+    engine: Engine, alice: User, demo: DemoServer
+) -> None:
+    words = "-- a text that begins like an option. " + "wörter " * 30_000
+    chat = await Chat.launch(alice, "say: long", system_prompt=words)
+    run = await chat.finished()
+    body = (await chat.requests(demo))[-1].body or {}
+
+    assert run.success, run.error_text
+    told = "".join(block["text"] for block in body["system"])
+    assert words.strip() in told
+
+
 async def test_a_lost_home_loses_nothing(
     engine: Engine, alice: User, demo: DemoServer, override_conf: Override
 ) -> None:
