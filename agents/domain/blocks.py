@@ -238,24 +238,56 @@ def record_tool_call(
     )
 
 
+@transaction.atomic
+def record_edit(
+    run: Run,
+    *,
+    tool_use_id: str,
+    tool_name: str,
+    tool_input: dict[str, Any],
+    original: dict[str, Any],
+    edited_by: str,
+) -> None:
+    """The call runs with `tool_input`, which a person put in place of the model's.
+
+    From then on the row is about what runs; the model's own stays beside it.
+    """
+    lock_run(run)
+    _write_call(
+        run,
+        tool_use_id=tool_use_id,
+        tool_name=tool_name,
+        tool_input=tool_input,
+        edit={"original_input": original, "edited_by": edited_by},
+    )
+
+
 def _write_call(
-    run: Run, *, tool_use_id: str, tool_input: dict[str, Any], **names: str
+    run: Run,
+    *,
+    tool_use_id: str,
+    tool_input: dict[str, Any],
+    edit: dict[str, Any] | None = None,
+    **names: str,
 ) -> Message:
     message = _tool_row(run, tool_use_id, MessageRole.TOOL_CALL)
+    content = {"input": tool_input, **(edit or {})}
     if message is None:
         return _append(
             run.session_id,
             branch_id=run.branch_id,
             role=MessageRole.TOOL_CALL,
-            content={"input": tool_input},
+            content=content,
             run=run,
             tool_use_id=tool_use_id,
             **names,
         )
     was_streaming = message.is_streaming
+    if edit is None and "original_input" in message.content:
+        content = {}  # the CLI brings the model's input again, which did not run
     has_changed = _change(
         message,
-        content=clean_json({**message.content, "input": tool_input}),
+        content=clean_json({**message.content, **content}),
         text="",  # the input as it streamed in; now it stands in `content`
         is_streaming=False,
         **fitting(Message, **{name: value for name, value in names.items() if value}),

@@ -86,7 +86,8 @@ class _Document:
         if role == MessageRole.TOOL_CALL:
             given = message["content"].get("input", {})
             yield from _fenced(json.dumps(given, ensure_ascii=False, indent=2), "json")
-            yield from self._approval(message["tool_use_id"])
+            yield from _original(message["content"])
+            yield from self._approval(message)
         elif role == MessageRole.TOOL_RESULT:
             yield from _fenced(message["text"])
             yield from _images(message["content"].get("images"))
@@ -109,8 +110,8 @@ class _Document:
             name = f"{name} ({_OUTCOMES[message['outcome']]})"
         return f"{name}, {message['created_at']}"
 
-    def _approval(self, tool_use_id: str) -> Iterator[str]:
-        approval = self._approvals.get(tool_use_id)
+    def _approval(self, call: dict[str, Any]) -> Iterator[str]:
+        approval = self._approvals.get(call["tool_use_id"])
         if approval is None:
             return
         by = (
@@ -119,11 +120,22 @@ class _Document:
         words = f": {_one_line(approval['message'])}" if approval["message"] else ""
         yield ""
         yield f"*{approval['status'].capitalize()}{by}{words}*"
-        if approval["updated_input"] is not None:
+        if approval["updated_input"] is not None and not _is_edited(call["content"]):
             changed = json.dumps(
                 approval["updated_input"], ensure_ascii=False, indent=2
             )
             yield from ("", "With this input instead:", "", *_fenced(changed, "json"))
+
+
+def _is_edited(content: dict[str, Any]) -> bool:
+    return "original_input" in content
+
+
+def _original(content: dict[str, Any]) -> Iterator[str]:
+    """What the model wrote, where a person changed it before it ran."""
+    if _is_edited(content):
+        original = json.dumps(content["original_input"], ensure_ascii=False, indent=2)
+        yield from ("", "The model wrote:", "", *_fenced(original, "json"))
 
 
 def _fenced(text: str, language: str = "") -> Iterator[str]:

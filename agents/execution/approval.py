@@ -44,6 +44,7 @@ DENIED_BY_PERSON = "The user denied this call."
 USED_ALREADY = "The answer to this request was used already."
 NOT_WAITED_FOR = "The request ended before anybody decided it."
 MADE_AGAIN = "The server was restarted first; the call was made again afterwards."
+REFUSED_EDIT = "The user approved this call with an edited input, which was refused: {}"
 OTHER_CALL = "This call came under the id of another one, so it was not run."
 
 
@@ -201,8 +202,10 @@ class Gate:
             # A person may edit the input, but not past the guards.
             verdict = await self._verdict(turn, call, updated)
             if verdict.effect == Effect.DENY:
-                await self._record_denial(turn, call, verdict.reason)
-                return PermissionResultDeny(message=verdict.reason)
+                reason = REFUSED_EDIT.format(verdict.reason)
+                await self._record_denial(turn, call, reason)
+                return PermissionResultDeny(message=reason)
+            await in_database(_record_edit, turn.run, call, approval)
             self._edited[call.tool_use_id] = updated
         return PermissionResultAllow(
             updated_input=updated, updated_permissions=_after_plan(approval)
@@ -262,6 +265,18 @@ def _open(run: Run, call: Call, verdict: Verdict) -> ApprovalRequest:
     if approval.is_pending:
         releases.release_if_allowed(approval)
     return approval
+
+
+def _record_edit(run: Run, call: Call, approval: ApprovalRequest) -> None:
+    by = approval.decided_by
+    blocks.record_edit(
+        run,
+        tool_use_id=call.tool_use_id,
+        tool_name=call.tool_name,
+        tool_input=approval.updated_input or {},
+        original=approval.tool_input,
+        edited_by=by.get_username() if by else "",
+    )
 
 
 def _after_plan(approval: ApprovalRequest) -> list[PermissionUpdate] | None:

@@ -69,7 +69,8 @@ class Message(PublicIdModel):
     role = models.CharField(max_length=11, choices=MessageRole.choices)
     text = models.TextField(blank=True, default="")
     content = models.JSONField(default=dict, blank=True)
-    """tool_call: {"input": …}; tool_result: {"structured": …, "images": […]};
+    """tool_call: {"input": …}, what a person changed in it {"original_input": …,
+    "edited_by": …} too; tool_result: {"structured": …, "images": […]};
     system: {"kind": "error" | "retry" | "stalled" | …, and that kind's facts}."""
     rendered_html = models.TextField(blank=True, default="")
     tool_name = models.CharField(max_length=200, blank=True, default="")

@@ -286,3 +286,30 @@ class HostileTextTests(TestCase):
                 )
             )
         )
+
+
+# Edited calls
+
+
+def test_an_edited_call_shows_what_runs_also_when_the_cli_brings_the_models(
+    run: Run,
+) -> None:
+    original, edited = {"command": "echo before"}, {"command": "echo after"}
+    factories.call_tool(run, tool_input=original)
+
+    blocks.record_edit(
+        run,
+        tool_use_id="toolu_1",
+        tool_name="Bash",
+        tool_input=edited,
+        original=original,
+        edited_by="anna",
+    )
+    factories.call_tool(run, tool_input=original)
+
+    [call] = calls(run)
+    assert call.content == {
+        "input": edited,
+        "original_input": original,
+        "edited_by": "anna",
+    }

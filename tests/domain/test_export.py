@@ -116,6 +116,25 @@ def test_markdown_shows_every_branch_and_where_it_begins(run):
     assert "*Stopped here.*" in text
 
 
+def test_markdown_shows_what_ran_and_what_the_model_wrote(run):
+    factories.call_tool(run, tool_input={"command": "echo before"})
+    blocks.record_edit(
+        run,
+        tool_use_id="toolu_1",
+        tool_name="Bash",
+        tool_input={"command": "echo after"},
+        original={"command": "echo before"},
+        edited_by="anna",
+    )
+
+    text = export_markdown(run.session)
+
+    ran, _, wrote = text.partition("The model wrote:")
+    assert "echo after" in ran
+    assert "echo before" not in ran
+    assert "echo before" in wrote
+
+
 def test_hidden_messages_stay_out_of_the_markdown(run):
     hidden = factories.say(run, "Not for eyes")
     Message.objects.filter(pk=hidden.pk).update(hidden=True)

@@ -13,6 +13,7 @@ from asgiref.sync import sync_to_async
 from agents.demo.server import DemoServer
 from agents.domain import approvals
 from agents.domain.approvals import Decision
+from agents.domain.queries.approvals import load_card
 from agents.errors import AlreadyDecidedError
 from agents.execution.approval import request_approval
 from agents.execution.engine import Engine
@@ -26,7 +27,7 @@ from agents.models import (
     User,
 )
 from agents.models.approvals import ApprovalScope, ApprovalStatus
-from agents.models.messages import ToolOutcome
+from agents.models.messages import MessageRole, ToolOutcome
 from agents.models.runs import StopReason
 from agents.models.sessions import SessionStatus
 from agents.models.users import OnTimeout
@@ -135,8 +136,30 @@ async def test_an_edit_past_the_bounds_is_refused(
     await chat.decide(is_approved=True, updated_input=edited)
     await chat.finished()
 
-    assert [row.outcome for row in await chat.results()] == [ToolOutcome.DENIED]
+    [result] = await chat.results()
+    assert result.outcome == ToolOutcome.DENIED
+    assert result.text.startswith("The user approved this call with an edited input")
     assert not chat.file("log.txt").exists()
+    card = await in_thread(load_card, approval.pk, alice)
+    assert card is not None
+    assert card.outcome.endswith("approved by alice, but refused")
+    assert card.refusal == result.text
+
+
+async def test_an_edited_call_is_kept_as_it_ran(engine: Engine, alice: User) -> None:
+    chat = await Chat.launch(alice, APPEND)
+    approval = await chat.pending()
+    edited = {**approval.tool_input, "command": "echo edited >> log.txt"}
+    await chat.decide(is_approved=True, updated_input=edited)
+    await chat.finished()
+
+    assert chat.file("log.txt").read_text() == "edited\n"
+    [call] = [row for row in await chat.rows() if row.role == MessageRole.TOOL_CALL]
+    assert call.content == {
+        "input": edited,
+        "original_input": approval.tool_input,
+        "edited_by": "alice",
+    }
 
 
 QUESTIONS = {

@@ -10,8 +10,9 @@ from uuid import UUID
 
 from agents.domain.approvals import preview_rule
 from agents.domain.releases import CHANNEL as RULE_CHANNEL
-from agents.models import AgentSession, ApprovalRequest, User
+from agents.models import AgentSession, ApprovalRequest, Message, User
 from agents.models.approvals import ApprovalKind, ApprovalScope, ApprovalStatus
+from agents.models.messages import MessageRole, ToolOutcome
 from agents.rendering.approvals import ApprovalView, approval_view
 from agents.rendering.dom import dom_id
 
@@ -38,6 +39,8 @@ class ApprovalCard:
     error: str = ""
     sub_agent: AgentSession | None = None
     """Who asks, where it is not the session's own agent and the place doesn't say."""
+    refusal: str = ""
+    """Why the call was refused although a person approved it."""
 
     @property
     def element_id(self) -> str:
@@ -87,7 +90,8 @@ class ApprovalCard:
         way = "a rule of " if self.approval.channel == RULE_CHANNEL else ""
         who = f" by {way}{by.get_username()}" if by else ""
         scope = _SCOPES.get(self.approval.scope, "")
-        return f"{self.view.headline}: {word}{who}{scope}"
+        but = ", but refused" if self.refusal else ""
+        return f"{self.view.headline}: {word}{who}{scope}{but}"
 
     @cached_property
     def rule(self) -> str:
@@ -151,6 +155,13 @@ class Question:
         ]
 
 
+def refusal_in(approval: ApprovalRequest, result: Message | None) -> str:
+    """Why an approved call did not run: its edited input went past the bounds."""
+    if result is None or result.outcome != ToolOutcome.DENIED:
+        return ""
+    return result.text if approval.status == ApprovalStatus.APPROVED else ""
+
+
 def may_answer(user: User, session: AgentSession) -> bool:
     return AgentSession.objects.operable_by(user).filter(pk=session.pk).exists()
 
@@ -202,4 +213,13 @@ def load_card(approval_id: UUID, user: User) -> ApprovalCard | None:
         approval,
         can_answer=may_answer(user, approval.session),
         sub_agent=_sub_agents([approval]).get(_asker(approval)),
+        refusal=refusal_in(approval, _result_of(approval)),
     )
+
+
+def _result_of(approval: ApprovalRequest) -> Message | None:
+    if approval.updated_input is None:
+        return None
+    return approval.session.messages.filter(
+        tool_use_id=approval.tool_use_id, role=MessageRole.TOOL_RESULT
+    ).first()

@@ -109,6 +109,11 @@ class Item:
         return _STATE_WORDS[self.state]
 
     @property
+    def is_edited(self) -> bool:
+        """Whether a person changed the input before it ran."""
+        return "original_input" in self.message.content
+
+    @property
     def card_kind(self) -> str:
         assert self.tool is not None, "only tool calls have cards"
         return "agent" if self.children or self.child else self.tool.kind

@@ -21,7 +21,7 @@ from agents.models import AgentSession, Message, User
 from agents.models.messages import MessageQuerySet, MessageRole
 from agents.rendering.tool_calls import ToolResult, ToolView, tool_view
 
-from .approvals import ApprovalCard, may_answer
+from .approvals import ApprovalCard, may_answer, refusal_in
 from .branches import Navigator, Stretch, lineage, load_navigators, within
 from .children import Child, load_children_of_calls, starts_session
 from .groups import Single, ToolGroup, foldable_name, load_entries
@@ -334,7 +334,11 @@ class _Builder:
         self._results = {row.tool_use_id: _fill(row) for row in results}
         approvals = self._session.host.approvals.filter(tool_use_id__in=tool_use_ids)
         self._approvals = {
-            approval.tool_use_id: ApprovalCard(approval, self._can_operate)
+            approval.tool_use_id: ApprovalCard(
+                approval,
+                self._can_operate,
+                refusal=refusal_in(approval, self._results.get(approval.tool_use_id)),
+            )
             for approval in approvals.select_related("decided_by")
         }
 

@@ -9,6 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from agents.domain import blocks
+from agents.domain.approvals import Decision, decide_approval
 from agents.domain.queries.branches import lineage
 from agents.domain.queries.items import Item
 from agents.domain.queries.transcript import (
@@ -69,6 +70,19 @@ def test_a_call_that_asks_is_waiting(run: Run, alice: User) -> None:
     assert item.approval is not None
     assert item.approval.approval == approval
     assert item.approval.can_answer
+
+
+def test_an_approved_call_whose_edit_was_refused_says_so(run: Run, alice: User) -> None:
+    approval = factories.ask_approval(run)
+    edited = {"file_path": "/etc/passwd", "content": ""}
+    decide_approval(approval, alice, Decision(is_approved=True, updated_input=edited))
+    factories.return_result(run, text="Outside.", outcome=ToolOutcome.DENIED)
+
+    card = load_transcript(run.session, alice).items[-1].approval
+
+    assert card is not None
+    assert card.refusal == "Outside."
+    assert card.outcome.endswith("approved by alice, but refused")
 
 
 def test_what_a_sub_agent_did_stands_in_its_call_at_any_depth(
