@@ -61,6 +61,25 @@ def test_an_empty_edit_keeps_the_form_and_says_why(
     assert run.session.branches.count() == 1
 
 
+def test_what_another_version_asks_is_still_asked(
+    client: Client, alice: User, run: Run
+) -> None:
+    edited = branches.edit_message(_talk(run), author=alice, text="Count to four")
+    approval = factories.ask_approval(factories.start_turn(edited.session))
+    client.force_login(alice)
+    page = reverse("session_detail", args=[run.session_id])
+    card = f'id="approval-{approval.pk}"'
+
+    assert client.get(page).content.decode().count(card) == 1
+
+    client.post(reverse("branch_switch", args=[run.branch_id]))
+    shown = client.get(page).content.decode()
+
+    assert "1 / 2" in shown
+    assert f'href="#approval-{approval.pk}"' in shown
+    assert shown.count(card) == 1
+
+
 def test_the_navigator_leads_from_version_to_version(
     client: Client, alice: User, run: Run
 ) -> None:

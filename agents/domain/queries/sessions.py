@@ -15,6 +15,7 @@ from agents.models.runs import LIVE_STATES, RunState, StopReason
 from agents.models.sessions import ACTIVE_STATUSES, SessionStatus
 
 from .approvals import ApprovalCard, may_answer
+from .branches import lineage, within
 from .children import Family, load_family
 from .context import ContextMeter, load_meter
 from .queue import queue_position
@@ -98,7 +99,8 @@ class SessionPage:
     pending: list[ApprovalCard]
     meter: ContextMeter | None
     adrift: list[ApprovalCard]
-    """Pending approvals whose tool call has no row yet; they stand at the end."""
+    """Pending approvals whose tool call stands nowhere on the page: it has no row yet,
+    or is part of another version. They stand at the end."""
     family: Family
     parent: AgentSession | None
     """The session that started it, if this person may see that one."""
@@ -226,7 +228,14 @@ def _parent_of(session: AgentSession, user: User) -> AgentSession | None:
 
 
 def _placed(session: AgentSession, pending: list[ApprovalCard]) -> set[str]:
+    """Of the calls that wait, those that the page shows."""
+    if not pending:
+        return set()
+    shown = Q()  # a sub-agent's page shows its host's rows of all branches
+    if not session.is_sub_agent:
+        shown = within(lineage(session.pk, session.active_branch_id))
     calls = Message.objects.filter(
+        shown,
         session_id=session.host_id,
         role=MessageRole.TOOL_CALL,
         hidden=False,
