@@ -7,6 +7,7 @@ import json
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from agents.domain import blocks
 from agents.domain.export import export_json, export_session
 from agents.domain.export_markdown import export_markdown
 from agents.models import AgentSession, CostEntry, Message, MessageBranch
