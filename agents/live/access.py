@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import IntEnum
 from importlib import import_module
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
@@ -15,13 +14,16 @@ from django.utils.crypto import constant_time_compare
 from agents.models import AgentSession, User
 
 
-class CloseCode(IntEnum):
-    """44xx tells the browser not to come back; 1012 would ask it to."""
+class CloseCode:
+    """44xx tells the browser not to come back; 1012 would ask it to.
 
-    NOT_SIGNED_IN = 4401
-    NO_LONGER_ALLOWED = 4403
-    NOT_FOUND = 4404
-    DELETED = 4410
+    Plain numbers: the server's WebSocket library refuses any enum, even one of ints.
+    """
+
+    NOT_SIGNED_IN: Final = 4401
+    NO_LONGER_ALLOWED: Final = 4403
+    NOT_FOUND: Final = 4404
+    DELETED: Final = 4410
 
 
 def current_user(scope: Mapping[str, Any]) -> User | None:

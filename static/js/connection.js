@@ -3,6 +3,8 @@
    #connection[data-state="live|reconnecting|offline"]; the words are in the markup.
    live: open, or this page has no socket. reconnecting: lost, and tried again.
    offline: the server said not to come back (signed out, no longer allowed).
+   Only a socket that has stayed open for a while makes the next attempt an early one: a
+   server that closes each as soon as it opens is asked ever less often.
    [data-live-seq]  up to which event the page shows everything; goes into the address of
                     the next socket, so that only what came later is sent. */
 (() => {
@@ -19,6 +21,8 @@
   let socket = null; // the newest; closes of older ones mean nothing
   let wrapper = null;
   let attempts = 0;
+  let openedAt = Infinity;
+  let isOver = false; // the server said not to come back
   let retry = null;
   let timer = null;
   let wasOpen = false;
@@ -33,6 +37,8 @@
 
   htmx.config.wsReconnectDelay = () => {
     clearTimeout(retry);
+    if (performance.now() - openedAt > LONGEST_MS) attempts = 0;
+    openedAt = Infinity;
     const longest = Math.min(1000 * 2 ** attempts, LONGEST_MS);
     attempts += 1;
     retry = setTimeout(reconnect, longest * Math.random());
@@ -50,8 +56,7 @@
 
   /* A page that nobody looked at, or a machine that slept, should not wait now. */
   function wake() {
-    const mayReturn = document.getElementById("connection")?.dataset.state !== "offline";
-    if (document.visibilityState === "visible" && mayReturn) reconnect();
+    if (document.visibilityState === "visible" && !isOver) reconnect();
   }
 
   /* After another network a socket that looks open is often dead. */
@@ -73,7 +78,7 @@
 
   document.addEventListener("htmx:wsOpen", (event) => {
     wrapper = event.detail.socketWrapper;
-    attempts = 0;
+    openedAt = performance.now();
     wasOpen = true;
     show("live");
   });
@@ -86,8 +91,12 @@
     wrapper ??= event.detail.socketWrapper;
     if (event.detail.event?.target !== socket) return;
     const code = event.detail.event.code;
-    if (COMES_BACK.has(code)) showSoon("reconnecting");
-    else if (code !== 1000 && code !== 1001 && code !== DELETED) show("offline");
+    if (COMES_BACK.has(code)) {
+      showSoon("reconnecting");
+    } else if (code !== 1000 && code !== 1001) {
+      isOver = true;
+      if (code !== DELETED) show("offline");
+    }
   });
 
   window.addEventListener("online", renew);
