@@ -58,6 +58,7 @@ class Estate:
     question: ApprovalRequest
     provider: Provider
     invite: Invite
+    folder: ListedFolder
 
 
 # Which object of alice's the route names, and what its form sends.
@@ -98,9 +99,10 @@ TARGETS: dict[str, Callable[[Estate], UUID]] = {
     "provider_test": lambda estate: estate.provider.pk,
     "invite_revoke": lambda estate: estate.invite.pk,
     "person_edit": lambda estate: estate.owner.pk,
+    "folder_remove": lambda estate: estate.folder.pk,
 }
 # Without an object in the address, and only for owners.
-FOR_OWNERS = {"people_list", "invite_create", "styleguide"}
+FOR_OWNERS = {"people_list", "invite_create", "folder_list", "styleguide"}
 # Without an object in the address: each person finds their own things there.
 OWN_PAGES = {
     "session_list",
@@ -117,6 +119,8 @@ OWN_PAGES = {
 }
 # For people without an account; a wrong token is tested in web/test_accounts.py.
 PUBLIC = {"login": [], "setup": ["wrong"], "invite_accept": ["wrong"]}
+# For everybody, and about nobody.
+ICONS = {"favicon"}
 SOCKETS: dict[str, Callable[[Estate], UUID]] = {
     "ws_session": lambda estate: estate.session.pk
 }
@@ -199,6 +203,7 @@ def make_estate(alice: User) -> Estate:
             alice,
         ),
         invite=Invite.objects.get(),
+        folder=ListedFolder.objects.create(name="Alice’s project", path="/srv/alice"),
     )
 
 
@@ -218,7 +223,7 @@ def make_worktree(alice: User) -> AgentSession:
 
 
 def test_every_route_is_covered_or_says_why_not():
-    known = [*TARGETS, *FOR_OWNERS, *OWN_PAGES, *PUBLIC]
+    known = [*TARGETS, *FOR_OWNERS, *OWN_PAGES, *PUBLIC, *ICONS]
 
     assert sorted(NAMES) == sorted(known)
 

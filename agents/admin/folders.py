@@ -1,8 +1,7 @@
-"""Folders of the machine that agents may be given; the one place to list them."""
+"""Folders of the machine that agents may be given, as under Settings → Folders."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from django import forms
@@ -11,8 +10,8 @@ from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from agents.conf import data_dir
-from agents.domain import audit
+from agents.domain import folders
+from agents.errors import InvalidInputError
 from agents.models import ListedFolder
 
 from .base import ModelAdmin, staff
@@ -27,14 +26,10 @@ class FolderForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
         }
 
     def clean_path(self) -> str:
-        path = Path(self.cleaned_data["path"].strip())
-        if not path.is_absolute() or not path.is_dir():
-            raise ValidationError("This is not the absolute path of a folder.")
-        real, ours = path.resolve(), data_dir().resolve()
-        if real.is_relative_to(ours) or ours.is_relative_to(real):
-            # It holds the database, the keys and everybody's workspaces.
-            raise ValidationError("This folder overlaps with the site’s own data.")
-        return str(real)
+        try:
+            return folders.check_path(self.cleaned_data["path"])
+        except InvalidInputError as error:
+            raise ValidationError(error.user_message) from error
 
 
 @admin.register(ListedFolder)
@@ -47,15 +42,7 @@ class FolderAdmin(ModelAdmin):
     def save_model(
         self, request: HttpRequest, obj: ListedFolder, form: Any, change: bool
     ) -> None:
-        if not change:
-            obj.added_by = staff(request)
-        super().save_model(request, obj, form, change)
-        audit.record(
-            "folder.changed" if change else "folder.added",
-            actor=staff(request),
-            target=obj,
-            path=obj.path,
-        )
+        folders.save_folder(obj, staff(request))
 
     def delete_queryset(
         self, request: HttpRequest, queryset: QuerySet[ListedFolder]
@@ -64,5 +51,4 @@ class FolderAdmin(ModelAdmin):
             self.delete_model(request, folder)
 
     def delete_model(self, request: HttpRequest, obj: ListedFolder) -> None:
-        audit.record("folder.removed", actor=staff(request), target=obj, path=obj.path)
-        super().delete_model(request, obj)
+        folders.remove_folder(obj, staff(request))

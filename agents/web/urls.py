@@ -10,6 +10,8 @@ from .views import (
     branches,
     changes,
     context,
+    favicon,
+    folders,
     history,
     messages,
     people,
@@ -178,6 +180,12 @@ urlpatterns = [
         name="invite_revoke",
     ),
     path("settings/people/<uuid:user_id>/", people.person_edit, name="person_edit"),
+    path("settings/folders/", folders.folder_list, name="folder_list"),
+    path(
+        "settings/folders/<uuid:folder_id>/remove/",
+        folders.folder_remove,
+        name="folder_remove",
+    ),
     path("settings/providers/", providers.provider_list, name="provider_list"),
     path("settings/providers/new/", providers.provider_new, name="provider_new"),
     path(
@@ -195,5 +203,6 @@ urlpatterns = [
         providers.provider_test,
         name="provider_test",
     ),
+    path("favicon.ico", favicon.favicon, name="favicon"),
     path("styleguide/", styleguide.styleguide, name="styleguide"),
 ]

@@ -18,7 +18,7 @@ from agents.models.sessions import Network
 from agents.models.users import Effort
 from agents.policy.modes import SecurityMode
 
-from .fields import CleanTextField
+from .fields import CleanTextField, RowField
 from .people import security_mode_choices
 
 AS_WORKTREE = ":worktree"
@@ -51,13 +51,15 @@ class NewAgentForm(forms.Form):
     model = CleanTextField(
         required=False, max_length=200, help_text="Empty: your default."
     )
-    provider = forms.ModelChoiceField(
+    provider = RowField(
         queryset=Provider.objects.none(), required=False, empty_label="The default"
     )
     effort = forms.ChoiceField(choices=Effort.choices)
     security_mode = forms.ChoiceField(label="Security mode")
     network = forms.ChoiceField(choices=Network.choices)
-    folder = forms.ChoiceField(required=False)
+    folder = forms.ChoiceField(
+        required=False, help_text="Owners list more under Settings → Folders."
+    )
     max_steps = forms.IntegerField(
         label="Step limit", required=False, min_value=1, max_value=200
     )
