@@ -120,7 +120,9 @@ def came_from(request: HttpRequest, default: str) -> str:
     if not _is_ours(request, referer):
         return default
     parts = urlsplit(referer)
-    return f"{parts.path}?{parts.query}" if parts.query else parts.path
+    back = f"{parts.path}?{parts.query}" if parts.query else parts.path
+    # A path with two slashes in front would name another site.
+    return back if _is_ours(request, back) else default
 
 
 def _is_ours(request: HttpRequest, url: str) -> bool:

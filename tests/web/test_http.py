@@ -108,6 +108,8 @@ def test_other_errors_are_none_of_its_business():
     [
         ("http://testserver/a/?b=1#c", "/a/?b=1"),
         ("https://evil.example/a/", "/fallback/"),
+        ("http://testserver//evil.example/", "/fallback/"),
+        ("http://testserver/\\evil.example/", "/fallback/"),
         ("", "/fallback/"),
     ],
 )
