@@ -6,6 +6,8 @@ import hashlib
 import secrets
 from datetime import timedelta
 
+from django.contrib.auth.validators import ASCIIUsernameValidator
+from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.db.models import Q
 from django.utils import timezone
@@ -20,6 +22,7 @@ from agents.rendering.text import clean_text
 from . import audit
 
 NAME_CHARACTERS = 150
+NAME_IS_TAKEN = "Somebody has this username already."
 
 
 def preferences_of(user: User) -> Preferences:
@@ -88,8 +91,9 @@ def accept_invite(
     """Make the account that the link promises; the link is used up.
 
     Raises: NotAllowedError when somebody used it first, InvalidInputError when the
-        name was taken a moment ago.
+        name is none, or was taken a moment ago.
     """
+    check_new_username(username)
     if invite.created_by_id is None and not needs_setup():
         raise NotAllowedError("This site has its owner already.")
     # The update looks at the row's own column only: PostgreSQL checks a joined table
@@ -105,13 +109,24 @@ def accept_invite(
         with transaction.atomic():
             user.save()
     except IntegrityError as error:
-        raise InvalidInputError(
-            "Somebody has this username already.", field="username"
-        ) from error
+        raise InvalidInputError(NAME_IS_TAKEN, field="username") from error
     Preferences.objects.create(user=user)
     Invite.objects.filter(pk=invite.pk).update(accepted_by=user)
     audit.record("account.created", actor=user, target=user, role=invite.role)
     return user
+
+
+def check_new_username(username: str) -> None:
+    """No two accounts may look alike: ASCII only, and case makes no difference.
+
+    Raises: InvalidInputError.
+    """
+    try:
+        ASCIIUsernameValidator()(username)
+    except ValidationError as error:
+        raise InvalidInputError(error.messages[0], field="username") from error
+    if User.objects.filter(username__iexact=username).exists():
+        raise InvalidInputError(NAME_IS_TAKEN, field="username")
 
 
 def set_role(user: User, role: Role) -> None:

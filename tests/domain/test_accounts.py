@@ -131,6 +131,17 @@ def test_an_invite_ends_with_its_senders_rights(olga: User, change: Any) -> None
         accounts.accept_invite(invite, username="eve", password=PASSWORD)
 
 
+@pytest.mark.parametrize("username", ["OLGA", "оlga", "ol ga", ""])
+def test_no_account_looks_like_another(olga: User, username: str) -> None:
+    token = accounts.create_invite(olga, role="member")
+
+    with pytest.raises(InvalidInputError) as refusal:
+        accept(token, username)
+
+    assert refusal.value.field == "username"
+    assert User.objects.count() == 1
+
+
 def test_a_name_that_is_taken_leaves_the_link_open(olga: User) -> None:
     token = accounts.create_invite(olga, role="member")
 

@@ -7,12 +7,12 @@ from typing import Any
 from django import forms
 from django.contrib.auth import password_validation
 from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
-from django.contrib.auth.validators import UnicodeUsernameValidator
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 
 from agents.conf import conf
-from agents.domain.accounts import sign_in_is_blocked
+from agents.domain.accounts import check_new_username, sign_in_is_blocked
+from agents.errors import InvalidInputError
 from agents.models import User
 
 
@@ -49,7 +49,6 @@ class AccountForm(forms.Form):
 
     username = forms.CharField(
         max_length=150,
-        validators=[UnicodeUsernameValidator()],
         widget=forms.TextInput(
             attrs={
                 "autofocus": True,
@@ -74,9 +73,11 @@ class AccountForm(forms.Form):
     )
 
     def clean_username(self) -> str:
-        username: str = User.normalize_username(self.cleaned_data["username"])
-        if User.objects.filter(username__iexact=username).exists():
-            raise ValidationError("Somebody has this username already.")
+        username: str = self.cleaned_data["username"]
+        try:
+            check_new_username(username)
+        except InvalidInputError as error:
+            raise ValidationError(error.user_message) from error
         return username
 
     def clean(self) -> dict[str, Any]:
