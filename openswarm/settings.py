@@ -181,9 +181,20 @@ LOGGING = {
     "formatters": {
         "line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}
     },
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "filters": {"tokens": {"()": "openswarm.redaction.HideTokens"}},
+    "handlers": {
+        "console": {
+            "class": "logging.StreamHandler",
+            "formatter": "line",
+            "filters": ["tokens"],
+        }
+    },
     "root": {"handlers": ["console"], "level": "WARNING"},
-    "loggers": {"agents": {"level": env.choice("OPENSWARM_LOG", "INFO", _LEVELS)}},
+    "loggers": {
+        "agents": {"level": env.choice("OPENSWARM_LOG", "INFO", _LEVELS)},
+        # Before Django's own handler, which a developer's terminal has as well.
+        "django.request": {"filters": ["tokens"]},
+    },
 }
 
 UNKNOWN_VARIABLES = env.unknown_variables()

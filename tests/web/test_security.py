@@ -13,6 +13,7 @@ from django.conf import settings
 from django.contrib import admin
 from django.urls import reverse
 
+from agents.domain import accounts
 from agents.domain.providers import save_provider
 from agents.models import Provider
 from agents.models.providers import ProviderKind
@@ -188,3 +189,17 @@ def test_the_cookies_of_a_public_site_are_locked_down(tmp_path):
 def test_the_key_of_the_site_is_no_setting_of_django():
     """An encryption key of its own: SECRET_KEY may change without losing anything."""
     assert settings.SECRET_KEY not in settings.ENCRYPTION_KEYS
+
+
+@pytest.mark.parametrize("route", ["setup", "invite_accept"])
+def test_a_refused_account_leaves_no_link_in_the_log(db, caplog, route):
+    if route == "setup":
+        token = accounts.issue_setup_token()
+    else:
+        token = accounts.create_invite(person("olga", Role.OWNER), role=Role.MEMBER)
+
+    response = browser().post(reverse(route, args=[token]), {"username": "b c"})
+
+    assert response.status_code == 422
+    assert "Unprocessable" in caplog.text
+    assert token not in caplog.text
