@@ -13,7 +13,7 @@ from agents.errors import InvalidInputError, SessionClosedError
 from agents.models import AgentSession, Message, User
 from agents.models.messages import MessageRole
 from agents.models.runs import RunKind
-from agents.rendering.text import clean_json, clean_text
+from agents.rendering.text import clean_json, clean_text, is_blank
 
 from . import analytics, runs
 from .blocks import add_message
@@ -31,7 +31,9 @@ def send_message(
     client_message_id: UUID | None = None,
     attachments: dict[str, Any] | None = None,
 ) -> Message:
-    """Write a person's message and start a run for it, or queue it behind one.
+    """Write a person's message and start a run for it, or queue it behind others.
+
+    It is also the word that a paused queue waits for, which is delivered in its order.
 
     Idempotent by `client_message_id`: a second call returns the first message.
 
@@ -49,6 +51,7 @@ def send_message(
     if session.closed_at is not None:
         raise SessionClosedError
     is_busy = session.runs.unfinished().exists()
+    waits = is_busy or session.messages.queued().exists()
     message = add_message(
         session.pk,
         branch_id=session.active_branch_id,
@@ -57,21 +60,23 @@ def send_message(
         author=author,
         client_message_id=client_message_id,
         attachments=clean_json(attachments or {}),
-        queued_at=timezone.now() if is_busy else None,
+        queued_at=timezone.now() if waits else None,
     )
     if session.queue_paused:
         AgentSession.objects.filter(pk=session.pk).update(queue_paused=False)
     analytics.message_sent(session, message)
-    if is_busy:
-        runs.publish_queue(session.pk)
-    else:
+    if not waits:
         runs.start_run(message, kind=RunKind.PROMPT)
+        return message
+    runs.publish_queue(session.pk)
+    runs.deliver_next_message(session.pk)
+    message.refresh_from_db()
     return message
 
 
 def clean_prompt(text: str) -> str:
     cleaned = clean_text(text.replace("\r\n", "\n")).strip()
-    if not cleaned:
+    if is_blank(cleaned):
         raise InvalidInputError("Write a message first.", field="text")
     if len(cleaned) > MAX_PROMPT_CHARACTERS:
         raise InvalidInputError(

@@ -37,6 +37,7 @@ _LONE_CR = r"\r(?!\n)"
 _STRAY_SELECTOR = "(?<![\u00a9\u00ae\u203c-\u3299\U0001f000-\U0001faff])[\ufe0e\ufe0f]"
 _IN_PROSE = re.compile(rf"([{_INVISIBLE_ANYWHERE}]|{_LONE_CR})\1*")
 _IN_CODE = re.compile(rf"([{_INVISIBLE_IN_CODE}]|{_LONE_CR}|{_STRAY_SELECTOR})\1*")
+_BLANK = re.compile(rf"[{_INVISIBLE_IN_CODE}{REPLACEMENT}\s]*")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _CONTROL_NAMES = {
     0x00: "NULL",
@@ -60,6 +61,11 @@ def clean_text(value: str) -> str:
         pairs = value.encode("utf-16", "surrogatepass")
         value = pairs.decode("utf-16", "replace")
     return value.replace("\x00", REPLACEMENT)
+
+
+def is_blank(value: str) -> bool:
+    """Whether there is nothing in it that a person could read."""
+    return _BLANK.fullmatch(value) is not None
 
 
 def clean_json(value: Any) -> Any:

@@ -95,8 +95,9 @@ class Tree:
 
     def send(self, text: str, key: UUID) -> None:
         self.is_paused = False
-        if self.run is not None:
+        if self.run is not None or self.queue:
             self.queue.append(Waiting(text, self.active, key, is_urgent=False))
+            self._deliver()
         else:
             self._start(self._append(self.active, USER, text, key))
 

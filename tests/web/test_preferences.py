@@ -80,6 +80,7 @@ def test_no_mode_wider_than_the_ceiling_is_offered_or_taken(alice):
         {"timezone": "../etc/passwd"},
         {"default_mode": "unknown"},
         {"theme": "pink"},
+        {"default_folder": "zz"},
     ],
 )
 def test_bad_input_is_refused_and_kept_in_the_form(alice, change):
@@ -88,6 +89,24 @@ def test_bad_input_is_refused_and_kept_in_the_form(alice, change):
     assert response.status_code == 422
     assert "Be brief." in response.text
     assert preferences_of(alice).system_prompt == ""
+
+
+def test_a_folder_that_is_none_is_refused_in_words(alice):
+    response = browser(alice).post(EDIT, DATA | {"default_folder": "zz"})
+
+    assert "Choose one of the list." in response.text
+    assert "UUID" not in response.text
+
+
+def test_nothing_typed_is_refused_for_a_null_character(alice):
+    texts = {"system_prompt": "Be\0brief.", "default_model": "claude\0opus"}
+
+    response = browser(alice).post(EDIT, DATA | texts)
+
+    assert response.status_code == 302
+    saved = preferences_of(alice)
+    assert saved.system_prompt == "Be\ufffdbrief."
+    assert saved.default_model == "claude\ufffdopus"
 
 
 def test_times_are_shown_in_the_persons_zone(alice):

@@ -5,12 +5,35 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.core.exceptions import ValidationError
 
-from agents.rendering.text import clean_text
+from agents.rendering.text import clean_text, is_blank
 
 
 class CleanTextField(forms.CharField):
-    """Text in which NUL and lone surrogates are replaced, and not an error."""
+    """Text in which NUL and lone surrogates are replaced, and not an error.
+
+    What nobody could read is nothing.
+    """
 
     def to_python(self, value: Any) -> str | None:
         return super().to_python(clean_text(value) if isinstance(value, str) else value)
+
+    def validate(self, value: Any) -> None:
+        super().validate(value)
+        if self.required and is_blank(value):
+            raise ValidationError(self.error_messages["required"], code="required")
+
+
+class RowField(forms.ModelChoiceField):  # type: ignore[type-arg]  # generic in the stubs only
+    """A row by its id; what is no id is no row either."""
+
+    default_error_messages = {"invalid_choice": "Choose one of the list."}
+
+    def to_python(self, value: Any) -> Any:
+        try:
+            return super().to_python(value)
+        except ValidationError:
+            raise ValidationError(
+                self.error_messages["invalid_choice"], code="invalid_choice"
+            ) from None

@@ -11,8 +11,8 @@ from django.core.exceptions import ValidationError
 from agents.models import Mode, Preferences
 from agents.models.users import OnTimeout, Theme
 from agents.policy.modes import SecurityMode
-from agents.rendering.text import clean_text
 
+from .fields import CleanTextField, RowField
 from .people import security_mode_choices
 
 
@@ -57,6 +57,12 @@ class PreferencesForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in 
                 "Also ask before calls that only read in the workspace."
             ),
         }
+        field_classes = {
+            "timezone": CleanTextField,
+            "default_model": CleanTextField,
+            "default_folder": RowField,
+            "system_prompt": CleanTextField,
+        }
         widgets = {
             "timezone": forms.TextInput(
                 attrs={"list": "timezones", "autocomplete": "off"}
@@ -100,6 +106,3 @@ class PreferencesForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in 
         if name and name not in available_timezones():
             raise ValidationError("There is no time zone of this name.")
         return name
-
-    def clean_system_prompt(self) -> str:
-        return clean_text(self.cleaned_data["system_prompt"])
