@@ -218,6 +218,35 @@ def test_queued_messages_change_places_and_words(
     assert [row.text for row in run.session.messages.queued()] == ["Later", "Second"]
 
 
+@pytest.mark.parametrize("headers", [HTMX, {}])
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [("  ", "Write a message first."), ("x" * 1_000_001, "1,000,001")],
+)
+def test_words_that_are_refused_stay_in_the_queued_messages_form(
+    run: Run,
+    alice: User,
+    sign_in: SignIn,
+    headers: dict[str, str],
+    text: str,
+    sentence: str,
+) -> None:
+    waiting = send_message(run.session, author=alice, text="And then?")
+    send_message(run.session, author=alice, text="Another")
+
+    response = sign_in(alice).post(
+        f"/messages/{waiting.pk}/requeue/", {"text": text}, headers=headers
+    )
+
+    assert response.status_code == 422
+    page = page_of(response)
+    assert sentence in page.find(f"queued-{waiting.pk}-errors").words
+    fields = page.find(f"session-{run.session_id}-queue").find_all("textarea")
+    assert [field.text for field in fields] == [text, "Another"]
+    assert "delivered already" not in page.text
+    assert [m.text for m in run.session.messages.queued()] == ["And then?", "Another"]
+
+
 def test_send_now_stops_the_turn_and_goes_next(
     run: Run, alice: User, sign_in: SignIn
 ) -> None:

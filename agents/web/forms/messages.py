@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import uuid
+from typing import Any
 
 from django import forms
+
+from agents.models import Message
 
 from .fields import CleanTextField
 
@@ -36,6 +39,10 @@ class QueuedForm(forms.Form):
     text = CleanTextField(
         label="Queued message", error_messages={"required": "Write a message first."}
     )
+
+    def __init__(self, *args: Any, message: Message, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.message = message
 
 
 class MoveForm(forms.Form):

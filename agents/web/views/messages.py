@@ -66,11 +66,13 @@ def message_show(request: HtmxRequest, message_id: UUID) -> HttpResponse:
 def message_requeue(request: HtmxRequest, message_id: UUID) -> HttpResponse:
     """Other words for a message that still waits."""
     message, session = _find_queued(request, message_id)
-    form = QueuedForm(request.POST)
+    form = QueuedForm(request.POST, message=message)
     changed = apply_form(
         form,
         lambda: messages.edit_queued_message(message, form.cleaned_data["text"]),
     )
+    if form.errors:
+        return _show_refused(request, session, form)
     return _show_queue(request, session, has_worked=bool(changed))
 
 
@@ -106,6 +108,17 @@ def _find_queued(
     visible = Message.objects.visible_to(request.user).exclude(queued_at=None)
     message = get_object_or_404(visible, pk=message_id)
     return message, find_operable(request, message.session_id)
+
+
+def _show_refused(
+    request: HtmxRequest, session: AgentSession, form: QueuedForm
+) -> HttpResponse:
+    """The queue with what was typed, and what is wrong with it."""
+    session = find_session(request, session.pk)
+    if not wants_fragment(request):
+        return render_session(request, session, status=422, queue_form=form)
+    context = {"page": load_page(session, request.user), "queue_form": form}
+    return render(request, "agents/messages/_queue.html", context, status=422)
 
 
 def _show_queue(
