@@ -109,12 +109,18 @@ def jail_mounts(session: AgentSession) -> JailMounts:
 
     Nothing any more once the owner has taken the repository off the list.
 
-    Raises: WorkspaceError when the repository is not what it was.
+    Raises: FolderMissingError when the repository was moved away, WorkspaceError
+        when it is not what it was.
     """
     made = worktrees.load(session.pk)
     listed = session.worktree_of
     if made is None or listed is None or listed.path != made.repository:
         return NO_MOUNTS
+    if not Path(made.repository).is_dir():
+        raise FolderMissingError(
+            f"The repository {made.repository}, in whose worktree this session works,"
+            " does not exist any more. Put it back, or start a new session."
+        )
     return worktrees.jail_mounts(made)
 
 
@@ -146,6 +152,7 @@ class WorktreeLook:
 
     status: WorktreeStatus | None
     problem: str = ""
+    is_made: bool = True
 
 
 def look_at_worktree(session: AgentSession) -> WorktreeLook | None:
@@ -158,7 +165,7 @@ def look_at_worktree(session: AgentSession) -> WorktreeLook | None:
         return WorktreeLook(status)
     if session.worktree_of_id is None:
         return None
-    return WorktreeLook(None, "It is made when the next turn begins.")
+    return WorktreeLook(None, "It is made when the next turn begins.", is_made=False)
 
 
 def diff_of_worktree(session: AgentSession) -> list[FileDiff]:

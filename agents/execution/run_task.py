@@ -14,7 +14,7 @@ from django.db import transaction
 
 from agents.domain import notices, runs
 from agents.domain.runs import RunOutcome
-from agents.errors import LeaseLostError
+from agents.errors import AgentsError, LeaseLostError
 from agents.models.runs import StopReason
 from agents.tasks import spawn
 
@@ -67,6 +67,8 @@ class RunTask:
         except LeaseLostError:
             raise
         except Exception as error:  # noqa: BLE001  top of a run; logged in _failed
+            # Whatever a deleted session's missing rows led to is no failure.
+            await in_database(runs.check_is_there, self.turn.run)
             return self._failed(error)
 
     async def _follow_turn(self) -> RunOutcome:
@@ -89,6 +91,8 @@ class RunTask:
         try:
             async with own_database_thread():
                 await before_turn(self.turn)
+        except LeaseLostError:  # a task's error would be logged
+            self.turn.stop("lease")
         finally:
             self.turn.files_recorded.set()
 
@@ -137,9 +141,12 @@ class RunTask:
         if turn.stopping.is_set():
             return outcome_of_stop(turn)
         failure = failure_of_exception(error)
-        logger.error(
-            "run %s failed: %s", turn.run.pk, failure.error_class, exc_info=error
-        )
+        if isinstance(error, AgentsError):  # a person can mend it, and is told how
+            logger.warning("run %s failed: %s", turn.run.pk, failure.sentence)
+        else:
+            logger.error(
+                "run %s failed: %s", turn.run.pk, failure.error_class, exc_info=error
+            )
         return error_outcome(turn, failure)
 
     async def _with_resume_point(self, ended: RunOutcome) -> RunOutcome:

@@ -337,7 +337,9 @@ def _checked_git_dir(repository: Path) -> Path:
     """
     git_dir = repository / ".git"
     if repository != repository.resolve() or not is_repository(repository):
-        raise WorkspaceError("The folder is not a git repository of its own.")
+        raise WorkspaceError(
+            f"The folder {repository} is not a git repository of its own."
+        )
     if (git_dir / "commondir").exists():
         raise WorkspaceError("The folder is itself a worktree of another repository.")
     if (git_dir / "objects" / "info" / "alternates").exists():

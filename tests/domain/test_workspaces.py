@@ -145,6 +145,16 @@ def test_the_jail_shows_git_only_while_the_repository_is_listed(
     assert workspaces.jail_mounts(in_worktree) == NO_MOUNTS
 
 
+def test_a_worktree_whose_repository_is_gone_fails_the_turn_with_its_path(
+    in_worktree, repository
+):
+    workspaces.ensure_folder(in_worktree)
+    Path(repository.path).rename(f"{repository.path}-moved")
+
+    with pytest.raises(FolderMissingError, match=repository.path):
+        workspaces.jail_mounts(in_worktree)
+
+
 def test_discarding_asks_first_and_is_audited(in_worktree, alice):
     folder = workspaces.ensure_folder(in_worktree)
     (folder / "b.txt").touch()

@@ -230,7 +230,10 @@ async def test_a_missing_cli_is_told(
 
 
 async def test_a_missing_folder_is_told(
-    engine: Engine, alice: User, demo: DemoServer
+    engine: Engine,
+    alice: User,
+    demo: DemoServer,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     chat = await Chat.launch(alice, "say: first")
     await chat.finished()
@@ -239,6 +242,8 @@ async def test_a_missing_folder_is_told(
     run = await chat.finished(2)
 
     await assert_failed(chat, run, "folder_missing", says=chat.session.cwd)
+    [logged] = [record for record in caplog.records if str(run.pk) in record.message]
+    assert (logged.levelname, logged.exc_info) == ("WARNING", None)
 
     await in_thread(Path(chat.session.cwd).mkdir)
     await chat.retry()

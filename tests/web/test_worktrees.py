@@ -72,6 +72,48 @@ def test_it_shows_how_far_the_worktree_is(
     assert [link.words for link in detail.find_all("a", href=address)] == ["Worktree"]
 
 
+def test_it_says_how_to_take_the_work_over_as_things_stand(
+    in_worktree: AgentSession,
+    repository: ListedFolder,
+    alice: User,
+    sign_in: SignIn,
+) -> None:
+    client = sign_in(alice)
+    folder = workspaces.ensure_folder(in_worktree)
+    branch = f"openswarm/{str(in_worktree.pk)[:8]}"
+
+    def says() -> str:
+        return page_at(client, "session_worktree", in_worktree).words
+
+    assert "nothing to take over yet" in says()
+
+    (folder / "b.txt").write_text("two\n")
+    assert f"commit this file first: tell the agent to, or do it in {folder}" in says()
+
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", "second")
+    assert "All is committed." in says()
+    assert f"merge the branch in the repository: git merge {branch}" in says()
+
+    git(repository.path, "merge", "-q", branch)
+    assert "nothing left to take over" in says()
+
+
+def test_a_worktree_whose_repository_was_moved_says_which(
+    folder: Path,
+    in_worktree: AgentSession,
+    tmp_path: Path,
+    alice: User,
+    sign_in: SignIn,
+) -> None:
+    (tmp_path / ".git").rename(tmp_path / "elsewhere")
+
+    page = page_at(sign_in(alice), "session_worktree", in_worktree)
+
+    assert "The worktree can’t be read" in page.words
+    assert f"The folder {tmp_path} is not a git repository" in page.words
+
+
 def test_before_the_first_turn_there_is_none_yet(
     in_worktree: AgentSession, alice: User, sign_in: SignIn
 ) -> None:
