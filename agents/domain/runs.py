@@ -16,7 +16,12 @@ from django.db.models import F
 from django.utils import timezone
 
 from agents.conf import conf
-from agents.errors import AgentsError, LeaseLostError, RunActiveError
+from agents.errors import (
+    AgentsError,
+    LeaseLostError,
+    RunActiveError,
+    SessionGoneError,
+)
 from agents.events.bus import control_group, publish_on_commit, ring_on_commit
 from agents.events.vocabulary import QueueUpdated, RunCompleted, RunFailed
 from agents.models import AgentSession, Message, Run
@@ -94,7 +99,10 @@ def claim_run(run_id: UUID, worker: str) -> Run | None:
     if session_id is None:
         return None
     with transaction.atomic():
-        lock_session(session_id)
+        try:
+            lock_session(session_id)
+        except SessionGoneError:
+            return None
         now = timezone.now()
         won = waiting.update(
             state=RunState.STARTING,
@@ -132,9 +140,14 @@ def extend_lease(run: Run) -> datetime | None:
     )
     if not extended:
         raise LeaseLostError("Another worker took over this run.")
-    return (
-        Run.objects.filter(pk=run.pk).values_list("stop_requested_at", flat=True).get()
-    )
+    row = Run.objects.filter(pk=run.pk).values_list("stop_requested_at", flat=True)
+    return row.first()
+
+
+def check_is_there(run: Run) -> None:
+    """Raises: SessionGoneError when its session was deleted, and the run with it."""
+    if not Run.objects.filter(pk=run.pk).exists():
+        raise SessionGoneError
 
 
 def is_stop_requested(run: Run) -> bool:
@@ -408,7 +421,10 @@ def _settle(run_id: UUID, fencing: int) -> bool:
     run = dead.select_related("branch").first()
     if run is None:
         return False
-    lock_session(run.session_id)
+    try:
+        lock_session(run.session_id)
+    except SessionGoneError:
+        return False
     if not dead.update(fencing=F("fencing") + 1):
         return False
     run.refresh_from_db(fields=["fencing"])

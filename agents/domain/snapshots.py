@@ -15,7 +15,7 @@ from pathlib import Path
 from django.db import transaction
 from django.db.models import Q
 
-from agents.errors import RunActiveError, WorkspaceError
+from agents.errors import RunActiveError, SessionGoneError, WorkspaceError
 from agents.models import AgentSession, Message, MessageBranch, Run, Snapshot, User
 from agents.models.messages import MessageRole
 from agents.models.runs import RunKind
@@ -89,7 +89,10 @@ def record_snapshot(run: Run, *, is_before: bool = False) -> Snapshot | None:
         files could not be recorded; then a notice says why.
     Raises: LeaseLostError.
     """
-    folder = Path(AgentSession.objects.only("cwd").get(pk=run.session_id).cwd)
+    session = AgentSession.objects.only("cwd").filter(pk=run.session_id).first()
+    if session is None:
+        raise SessionGoneError
+    folder = Path(session.cwd)
     if not folder.is_dir():
         return None  # the turn itself ends with a card that says so
     try:

@@ -21,7 +21,7 @@ from agents.domain.transcripts import (
     last_entry_uuid,
     turn_end_before,
 )
-from agents.errors import JailUnavailableError
+from agents.errors import JailUnavailableError, SessionGoneError
 from agents.gateway.lines import Upstream
 from agents.gateway.upstreams import resolve_upstream
 from agents.models import AgentSession, Message, MessageBranch, Preferences, Run
@@ -56,7 +56,8 @@ class Prepared:
 def prepare(run: Run, jail: JailStatus) -> Prepared:
     """Read everything the turn starts with.
 
-    Raises: JailUnavailableError, FolderMissingError, WorkspaceError.
+    Raises: JailUnavailableError, FolderMissingError, WorkspaceError,
+        SessionGoneError.
     """
     session = AgentSession.objects.select_related(
         "owner", "provider", "worktree_of"
@@ -135,7 +136,7 @@ def _go_back_to(entry_id: uuid.UUID, branch: MessageBranch, folder: Path) -> Sta
         return Start(is_resumed=True, resume_at=entry_id)
     branch.sdk_fork_session_id = branch.sdk_session_id
     branch.sdk_fork_uuid = entry_id
-    branch.save(update_fields=["sdk_fork_session_id", "sdk_fork_uuid"])
+    _save(branch, "sdk_fork_session_id", "sdk_fork_uuid")
     _begin_anew(branch)
     return _fork_memory(branch, folder)
 
@@ -163,7 +164,13 @@ def _turn_end_before(run: Run) -> uuid.UUID | None:
 
 def _begin_anew(branch: MessageBranch) -> None:
     branch.sdk_session_id = uuid.uuid4()
-    branch.save(update_fields=["sdk_session_id"])
+    _save(branch, "sdk_session_id")
+
+
+def _save(branch: MessageBranch, *names: str) -> None:
+    values = {name: getattr(branch, name) for name in names}
+    if not MessageBranch.objects.filter(pk=branch.pk).update(**values):
+        raise SessionGoneError
 
 
 def _name_prompt(run: Run) -> uuid.UUID:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from agents.domain import changes, snapshots
+from agents.domain import changes, runs, snapshots
 from agents.errors import LeaseLostError
 from agents.models import Run
 
@@ -43,5 +43,6 @@ async def _try(record: Callable[[Run], object], turn: Turn) -> None:
     except LeaseLostError:
         raise
     except Exception:
+        await in_database(runs.check_is_there, turn.run)
         # Part of the edge at the top of a run: an unrecorded turn must still end.
         logger.exception("run %s: its files were not recorded", turn.run.pk)
