@@ -17,7 +17,7 @@ from agents.models import AgentSession, Invite, Preferences, User
 from agents.models.sessions import ACTIVE_STATUSES
 from agents.models.users import Role
 
-from . import accounts, analytics, audit, runs, sessions
+from . import accounts, analytics, audit, releases, runs, sessions
 
 NO_OWNER_LEFT = "The site needs an owner: make somebody else one first."
 
@@ -30,14 +30,23 @@ def would_leave_no_owner(person: User) -> bool:
     return not others.exclude(pk=person.pk).exists()
 
 
-@transaction.atomic
 def save_person(person: User, actor: User) -> User:
     """Store role, ceiling and whether the account is active, as they stand on it.
 
-    An account that is switched off is signed out everywhere and its agents stop.
+    An account that is switched off is signed out everywhere and its agents stop. A new
+    ceiling binds the agents that are at work: their next calls, and those that wait.
 
     Raises: InvalidInputError when no active owner would be left.
     """
+    before = _store(person, actor)
+    if before is not None and before.security_ceiling != person.security_ceiling:
+        releases.settle_of_person(person, actor)
+    return person
+
+
+@transaction.atomic
+def _store(person: User, actor: User) -> User | None:
+    """Returns: the person as stored before, if there was one."""
     # With all owners locked, in one order, two who step down at once can't each see
     # the other one stay.
     concerned = User.objects.filter(Q(pk=person.pk) | Q(role=Role.OWNER))
@@ -58,7 +67,7 @@ def save_person(person: User, actor: User) -> User:
     )
     if before is not None and before.is_active and not person.is_active:
         _lock_out(person)
-    return person
+    return before
 
 
 def _lock_out(person: User) -> None:
