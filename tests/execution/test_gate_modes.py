@@ -63,7 +63,7 @@ async def approve_all(chat: Chat) -> set[str]:
 
 
 def has_run(result: Message) -> bool:
-    """A refused call is recorded as denied; one that the CLI doesn't know, as failed."""
+    """A refused call is recorded as denied; one unknown to the CLI, as failed."""
     is_unknown = "No such tool" in result.text
     return result.outcome != ToolOutcome.DENIED and not is_unknown
 
