@@ -30,6 +30,7 @@ from agents.models import (
     ListedFolder,
     Message,
     MessageBranch,
+    PermissionRule,
     Provider,
     Run,
     User,
@@ -93,6 +94,8 @@ TARGETS: dict[str, Callable[[Estate], UUID]] = {
     "queue_resume": lambda estate: estate.session.pk,
     "approval_decide": lambda estate: estate.approval.pk,
     "question_answer": lambda estate: estate.question.pk,
+    "approval_rule": lambda estate: estate.approval.pk,
+    "rule_revoke": lambda estate: make_rule(estate).pk,
     "provider_edit": lambda estate: estate.provider.pk,
     "provider_delete": lambda estate: estate.provider.pk,
     "provider_test": lambda estate: estate.provider.pk,
@@ -110,6 +113,9 @@ OWN_PAGES = {
     "approval_list",
     "provider_list",
     "provider_new",
+    "rule_list",
+    "rule_new",
+    "rule_explain",
     "preferences",
     "theme_set",
     "password_change",
@@ -199,6 +205,17 @@ def make_estate(alice: User) -> Estate:
             alice,
         ),
         invite=Invite.objects.get(),
+    )
+
+
+def make_rule(estate: Estate) -> PermissionRule:
+    return PermissionRule.objects.create(
+        owner=estate.owner,
+        scope="session",
+        session=estate.session,
+        tool="Bash",
+        matcher="ls:*",
+        effect="allow",
     )
 
 
