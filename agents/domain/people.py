@@ -18,6 +18,7 @@ from agents.models.sessions import ACTIVE_STATUSES
 from agents.models.users import Role
 
 from . import accounts, analytics, audit, releases, runs, sessions
+from .status import publish_status
 
 NO_OWNER_LEFT = "The site needs an owner: make somebody else one first."
 
@@ -40,8 +41,16 @@ def save_person(person: User, actor: User) -> User:
     """
     before = _store(person, actor)
     if before is not None and before.security_ceiling != person.security_ceiling:
-        releases.settle_of_person(person, actor)
+        _bind(person, actor)
     return person
+
+
+def _bind(person: User, actor: User) -> None:
+    """Let the new ceiling hold for what runs and waits; pages say so."""
+    releases.settle_of_person(person, actor)
+    active = AgentSession.objects.filter(owner=person, status__in=ACTIVE_STATUSES)
+    for session_id in active.values_list("pk", flat=True):
+        publish_status(session_id)
 
 
 @transaction.atomic

@@ -86,14 +86,24 @@ def url_of_call(message: Message) -> str:
     return f"{page}?{place}#{dom_id('tool', message.pk)}"
 
 
-def replay_rule(rule: Rule, sessions: AgentSessionQuerySet) -> Replay:
+def replay_rule(
+    rule: Rule, sessions: AgentSessionQuerySet, *, but: ApprovalRequest | None = None
+) -> Replay:
     """Try a rule on the newest calls of these sessions; four queries at most.
 
     The rule stands alone: other rules and the guards are not asked.
+
+    Args:
+        but: the request whose call is what the rule is made for.
     """
     newest = sessions.filter(host_session=None).recent_first()
     folders = dict(newest.values_list("pk", "cwd")[:REPLAYED_SESSIONS])
-    looked_at = _past_calls(rule, folders)
+    asked = (but.session_id, but.tool_use_id) if but else None
+    looked_at = [
+        row
+        for row in _past_calls(rule, folders)
+        if (row.session_id, row.tool_use_id) != asked
+    ]
     matched = [
         row for row in looked_at if would_match(rule, row.call, Place(row.cwd, None))
     ]
@@ -106,7 +116,7 @@ def replay_rule(rule: Rule, sessions: AgentSessionQuerySet) -> Replay:
         approved=found.count(ApprovalStatus.APPROVED),
         denied=found.count(ApprovalStatus.DENIED),
         looked_at=len(looked_at),
-        is_bounded=len(looked_at) == REPLAYED_CALLS
+        is_bounded=len(looked_at) >= REPLAYED_CALLS - (but is not None)
         or len(folders) == REPLAYED_SESSIONS,
     )
 
@@ -120,7 +130,7 @@ def replay_for_card(approval: ApprovalRequest, user: User) -> Replay | None:
     if rule is None:
         return None
     either = Q(owner=user) | Q(pk=approval.session_id)
-    return replay_rule(rule, AgentSession.objects.filter(either))
+    return replay_rule(rule, AgentSession.objects.filter(either), but=approval)
 
 
 @dataclass(frozen=True, slots=True)

@@ -268,6 +268,7 @@ def test_viewers_have_nothing_to_make_rules_about(db: None, sign_in: SignIn) -> 
 def test_a_card_leads_to_the_past_calls_of_its_rule(
     asked: ApprovalRequest, alice: User, sign_in: SignIn
 ) -> None:
+    factories.call_tool(asked.run, "toolu_2", "Bash", {"command": "git status -s"})
     client = sign_in(alice)
     path = f"/approvals/{asked.pk}/rule/"
 

@@ -78,9 +78,12 @@ class RuleForm(forms.Form):
     )
     scope = forms.ChoiceField(label="Holds for")
     session = forms.ModelChoiceField(
-        AgentSession.objects.none(), required=False, empty_label="None"
+        AgentSession.objects.none(),
+        required=False,
+        empty_label="None",
+        help_text="If it holds for one session.",
     )
-    mode = forms.ChoiceField(required=False)
+    mode = forms.ChoiceField(required=False, help_text="If it holds for one mode.")
     expires = forms.ChoiceField(
         label="Ends",
         required=False,
