@@ -5,6 +5,7 @@ The site always keeps an active owner; whoever changes roles goes through here.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from django.contrib.sessions.models import Session
@@ -12,12 +13,13 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from agents.errors import InvalidInputError
+from agents.errors import InvalidInputError, SessionGoneError
 from agents.models import AgentSession, Invite, Preferences, User
 from agents.models.sessions import ACTIVE_STATUSES
 from agents.models.users import Role
 
 from . import accounts, analytics, audit, releases, runs, sessions
+from .locks import lock_session
 from .status import publish_status
 
 NO_OWNER_LEFT = "The site needs an owner: make somebody else one first."
@@ -50,7 +52,9 @@ def _bind(person: User, actor: User) -> None:
     releases.settle_of_person(person, actor)
     active = AgentSession.objects.filter(owner=person, status__in=ACTIVE_STATUSES)
     for session_id in active.values_list("pk", flat=True):
-        publish_status(session_id)
+        with suppress(SessionGoneError), transaction.atomic():
+            lock_session(session_id)
+            publish_status(session_id)
 
 
 @transaction.atomic
