@@ -15,7 +15,7 @@ from agents.models.users import Role
 from agents.policy.tools import find_tool
 
 from .conftest import Chat, in_thread, until
-from .test_gate_policy import bash, in_sub_agent, script, tree, write
+from .test_gate_policy import Override, bash, in_sub_agent, script, tree, write
 
 pytestmark = pytest.mark.cli
 
@@ -175,3 +175,18 @@ async def test_a_ceiling_that_is_lowered_forbids_the_call_that_waits(
     request = await ended(chat)
     assert (request.status, request.decided_by) == (ApprovalStatus.DENIED, alice)
     assert tree(chat) == []
+
+
+@pytest.mark.parametrize(("mode", "files"), [("deny", []), ("full", ["late.txt"])])
+async def test_a_call_that_waits_without_a_process_is_bound_too(
+    engine: Engine, alice: User, override_conf: Override, mode: str, files: list[str]
+) -> None:
+    override_conf(approval_hot_seconds=0.2, approval_poll_seconds=0.1)
+    chat = await Chat.launch(alice, script(write("late.txt")))
+    await until(chat.session.runs.filter(state=RunState.PARKED).first)
+
+    await in_thread(sessions.update_session, chat.session, alice, security_mode=mode)
+    await chat.finished()
+
+    assert tree(chat) == files
+    assert await in_thread(chat.session.approvals.count) == 1

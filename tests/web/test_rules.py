@@ -279,7 +279,8 @@ def test_a_card_leads_to_the_past_calls_of_its_rule(
     past = part.find(f"approval-{asked.pk}-past")
     assert "1 past call would have matched Bash(git status:*)" in past.words
     assert "0 approved by hand, 0 denied by hand" in past.words
-    assert past.words in whole.words
+    assert past.words == whole.find("past-calls").words
+    assert "2 past calls" not in past.words, "the call that asks is not past"
     assert "Always allow" in whole.words
 
 
