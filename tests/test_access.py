@@ -30,6 +30,7 @@ from agents.models import (
     ListedFolder,
     Message,
     MessageBranch,
+    PermissionRule,
     Provider,
     Run,
     User,
@@ -94,6 +95,8 @@ TARGETS: dict[str, Callable[[Estate], UUID]] = {
     "queue_resume": lambda estate: estate.session.pk,
     "approval_decide": lambda estate: estate.approval.pk,
     "question_answer": lambda estate: estate.question.pk,
+    "approval_rule": lambda estate: estate.approval.pk,
+    "rule_revoke": lambda estate: make_rule(estate).pk,
     "provider_edit": lambda estate: estate.provider.pk,
     "provider_delete": lambda estate: estate.provider.pk,
     "provider_test": lambda estate: estate.provider.pk,
@@ -112,6 +115,9 @@ OWN_PAGES = {
     "approval_list",
     "provider_list",
     "provider_new",
+    "rule_list",
+    "rule_new",
+    "rule_explain",
     "preferences",
     "theme_set",
     "password_change",
@@ -204,6 +210,17 @@ def make_estate(alice: User) -> Estate:
         ),
         invite=Invite.objects.get(),
         folder=ListedFolder.objects.create(name="Alice’s project", path="/srv/alice"),
+    )
+
+
+def make_rule(estate: Estate) -> PermissionRule:
+    return PermissionRule.objects.create(
+        owner=estate.owner,
+        scope="session",
+        session=estate.session,
+        tool="Bash",
+        matcher="ls:*",
+        effect="allow",
     )
 
 

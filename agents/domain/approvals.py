@@ -169,7 +169,7 @@ def decide_approval(
         refresh_status(approval.session_id)
         runs.resume_if_decided(approval.run_id)
     if kept is not None:
-        releases.release_waiting(kept)
+        releases.settle_by_rule(kept)
     return approval
 
 

@@ -5,6 +5,7 @@ The site always keeps an active owner; whoever changes roles goes through here.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from django.contrib.sessions.models import Session
@@ -12,12 +13,14 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from agents.errors import InvalidInputError
+from agents.errors import InvalidInputError, SessionGoneError
 from agents.models import AgentSession, Invite, Preferences, User
 from agents.models.sessions import ACTIVE_STATUSES
 from agents.models.users import Role
 
-from . import accounts, analytics, audit, runs, sessions
+from . import accounts, analytics, audit, releases, runs, sessions
+from .locks import lock_session
+from .status import publish_status
 
 NO_OWNER_LEFT = "The site needs an owner: make somebody else one first."
 
@@ -30,14 +33,33 @@ def would_leave_no_owner(person: User) -> bool:
     return not others.exclude(pk=person.pk).exists()
 
 
-@transaction.atomic
 def save_person(person: User, actor: User) -> User:
     """Store role, ceiling and whether the account is active, as they stand on it.
 
-    An account that is switched off is signed out everywhere and its agents stop.
+    An account that is switched off is signed out everywhere and its agents stop. A new
+    ceiling binds the agents that are at work: their next calls, and those that wait.
 
     Raises: InvalidInputError when no active owner would be left.
     """
+    before = _store(person, actor)
+    if before is not None and before.security_ceiling != person.security_ceiling:
+        _bind(person, actor)
+    return person
+
+
+def _bind(person: User, actor: User) -> None:
+    """Let the new ceiling hold for what runs and waits; pages say so."""
+    releases.settle_of_person(person, actor)
+    active = AgentSession.objects.filter(owner=person, status__in=ACTIVE_STATUSES)
+    for session_id in active.values_list("pk", flat=True):
+        with suppress(SessionGoneError), transaction.atomic():
+            lock_session(session_id)
+            publish_status(session_id)
+
+
+@transaction.atomic
+def _store(person: User, actor: User) -> User | None:
+    """Returns: the person as stored before, if there was one."""
     # With all owners locked, in one order, two who step down at once can't each see
     # the other one stay.
     concerned = User.objects.filter(Q(pk=person.pk) | Q(role=Role.OWNER))
@@ -58,7 +80,7 @@ def save_person(person: User, actor: User) -> User:
     )
     if before is not None and before.is_active and not person.is_active:
         _lock_out(person)
-    return person
+    return before
 
 
 def _lock_out(person: User) -> None:

@@ -12,18 +12,27 @@ from pathlib import Path
 from uuid import UUID
 
 from django.db.models import F
+from django.utils import timezone
 
 from agents.conf import conf, data_dir
 from agents.models import AgentSession, PermissionRule
+from agents.policy.calls import ToolCall
 from agents.policy.decision import PolicyContext
 from agents.policy.modes import Effect, SecurityMode
 from agents.policy.rules import Rule, RuleScope
-from agents.policy.tools import ToolClass, canonical_name, get_all_tool_names
+from agents.policy.tools import (
+    ToolClass,
+    canonical_name,
+    find_tool,
+    get_all_tool_names,
+)
+from agents.workspaces.folders import home_path, tmp_path
 
 from .accounts import preferences_of
 
 # The tool servers of our own that every agent's process is given.
 OWN_SERVERS = ("openswarm-invoke-agent",)
+_TMP_IN_JAIL = Path("/tmp")  # noqa: S108  where the jail shows the session's own
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +46,23 @@ class Surroundings:
     config_dir: Path
     """The CLI's configuration folder as the agent sees it; plans live in it."""
     extra_tools: Mapping[str, ToolClass]
+
+
+def surroundings_of(session_id: UUID, *, jailed: bool, call: ToolCall) -> Surroundings:
+    """As far as is known without the process; what is not is not widened.
+
+    A tool of a connected server counts as one that writes: its class is the engine's
+    knowledge.
+    """
+    home = home_path(session_id)
+    is_foreign = call.tool_name.startswith("mcp__") and not find_tool(call.tool_name)
+    return Surroundings(
+        jailed=jailed,
+        home=home,
+        tmp=_TMP_IN_JAIL if jailed else tmp_path(session_id),
+        config_dir=home / ".claude",
+        extra_tools={call.tool_name: ToolClass.WRITE} if is_foreign else {},
+    )
 
 
 def policy_context(session_id: UUID, around: Surroundings) -> PolicyContext:
@@ -76,17 +102,21 @@ def offered_tools(session: AgentSession) -> frozenset[str]:
 
 
 def _rules(session: AgentSession) -> list[Rule]:
-    return [
-        Rule(
-            rule_id=str(rule.pk),
-            tool=rule.tool,
-            matcher=rule.matcher,
-            effect=Effect(rule.effect),
-            scope=RuleScope(rule.scope),
-        )
-        for rule in PermissionRule.objects.applying_to(session)
-    ]
+    return [to_policy(rule) for rule in PermissionRule.objects.applying_to(session)]
+
+
+def to_policy(rule: PermissionRule) -> Rule:
+    """The rule as `decide` takes it."""
+    return Rule(
+        rule_id=str(rule.pk),
+        tool=rule.tool,
+        matcher=rule.matcher,
+        effect=Effect(rule.effect),
+        scope=RuleScope(rule.scope),
+    )
 
 
 def count_hit(rule_id: str) -> None:
-    PermissionRule.objects.filter(pk=rule_id).update(hits=F("hits") + 1)
+    PermissionRule.objects.filter(pk=rule_id).update(
+        hits=F("hits") + 1, last_hit_at=timezone.now()
+    )

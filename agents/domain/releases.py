@@ -1,118 +1,153 @@
-"""Standing rules answer what already waits for them.
+"""What is in force now answers what already waits.
 
-Who says "always allow" to one of ten calls that ask the same means the other nine too.
-Each request is judged again by the whole policy, so that a guard or a rule that asks
-stays stronger than the rule that was made.
+Who says "always allow" to one of ten calls that ask the same means the other nine too,
+and a security mode that was changed binds the calls that wait as well. Each request is
+judged again by the whole policy, so that a guard or a rule that asks stays stronger
+than whatever was changed.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Any
 
 from django.db import transaction
 
 from agents.errors import SessionGoneError
-from agents.models import ApprovalRequest, PermissionRule
-from agents.models.approvals import ApprovalKind, ApprovalScope, ApprovalStatus
+from agents.models import AgentSession, ApprovalRequest, PermissionRule, User
+from agents.models.approvals import (
+    ApprovalKind,
+    ApprovalRequestQuerySet,
+    ApprovalScope,
+    ApprovalStatus,
+)
 from agents.models.rules import RuleScope
-from agents.policy.decision import ToolCall, decide
+from agents.policy.decision import ToolCall, TraceStep, Verdict, decide
 from agents.policy.modes import Effect
-from agents.workspaces.folders import session_home, session_tmp
 
 from . import audit, permissions, runs, settling
 from .locks import lock_session
 from .status import refresh_status
 
-CHANNEL = "rule"
-_TMP_IN_JAIL = Path("/tmp")  # noqa: S108  where the jail shows the session's own
+RULE_CHANNEL = "rule"
+POLICY_CHANNEL = "policy"
+# What these say doesn't depend on where the process that asks has its folders, or on
+# whether it is planning; the gate, which knows, judges again before the call runs.
+_CERTAIN = frozenset({"tool", "rules", "tool policy", "ceiling", "mode"})
 
 
-def release_waiting(rule: PermissionRule) -> int:
-    """Approve whatever waits within the rule's scope and is allowed by now.
+def settle_by_rule(rule: PermissionRule) -> int:
+    """Answer whatever waits within the scope of a rule that was just made.
 
-    Each session in a transaction of its own: only one is ever locked at a time.
-
-    Returns: how many were approved.
+    Returns: how many requests it ended.
     """
-    waiting = ApprovalRequest.objects.pending().filter(kind=ApprovalKind.APPROVAL)
+    waiting = ApprovalRequest.objects.pending()
     if rule.scope == RuleScope.SESSION:
         waiting = waiting.filter(session=rule.session_id)
-    else:
+    elif rule.scope != RuleScope.SITE:
         waiting = waiting.filter(session__owner=rule.owner_id)
-    return sum(release_if_allowed(approval) for approval in waiting)
+    return _settle_all(waiting, None)
 
 
-def release_if_allowed(approval: ApprovalRequest) -> bool:
-    """Approve the request if a rule allows its call by now.
+def settle_in_session(session: AgentSession, actor: User) -> int:
+    """Answer what waits in a session whose mode or security mode was changed."""
+    return _settle_all(ApprovalRequest.objects.filter(session=session).pending(), actor)
 
-    Also for calls that asked while the rule was being made: each side looks for the
-    other after its own commit.
+
+def settle_of_person(person: User, actor: User) -> int:
+    """Answer what waits in the sessions of a person whose limit was changed."""
+    of_person = ApprovalRequest.objects.filter(session__owner=person)
+    return _settle_all(of_person.pending(), actor)
+
+
+def _settle_all(waiting: ApprovalRequestQuerySet, actor: User | None) -> int:
+    """Each session in a transaction of its own: only one is ever locked at a time."""
+    in_order = waiting.order_by("session_id", "created_at", "pk")
+    return sum(settle_by_policy(approval, actor) for approval in list(in_order))
+
+
+def settle_by_policy(approval: ApprovalRequest, actor: User | None = None) -> bool:
+    """End the request if policy allows or forbids its call by now.
+
+    Also for calls that asked while something was being changed: each side looks for
+    the other after its own commit.
+
+    Args:
+        actor: who changed what is in force, where it was not a rule.
 
     Returns: False if it goes on waiting, or is over.
     """
     try:
-        return _release_if_allowed(approval)
+        return _settle(approval, actor)
     except SessionGoneError:
         return False
 
 
 @transaction.atomic
-def _release_if_allowed(approval: ApprovalRequest) -> bool:
+def _settle(approval: ApprovalRequest, actor: User | None) -> bool:
     session = lock_session(approval.session_id)
-    rule = _rule_for(approval)
-    if rule is None:
+    step = _deciding_step(approval, _judge(approval))
+    if step is None:
         return False
-    is_own = rule.scope == RuleScope.SESSION
+    rule = _rule_of(step)
     won = settling.settle(
         approval,
-        ApprovalStatus.APPROVED,
-        channel=CHANNEL,
-        decided_by=rule.owner,
-        rule_id=str(rule.pk),
-        scope=ApprovalScope.SESSION if is_own else ApprovalScope.ALWAYS,
+        channel=RULE_CHANNEL if rule else POLICY_CHANNEL,
+        decided_by=rule.owner if rule else actor,
+        **_outcome(step, rule),
     )
-    if not won:
-        return False
-    permissions.count_hit(str(rule.pk))
+    if won:
+        _follow_up(session, approval, rule)
+    return won
+
+
+def _deciding_step(approval: ApprovalRequest, verdict: Verdict) -> TraceStep | None:
+    """What ends the request; None: it goes on waiting."""
+    if verdict.effect == Effect.ALLOW and approval.kind == ApprovalKind.APPROVAL:
+        return verdict.trace[-1]
+    denials = (step for step in verdict.trace if step.effect == Effect.DENY)
+    return next((step for step in denials if step.guard in _CERTAIN), None)
+
+
+def _outcome(step: TraceStep, rule: PermissionRule | None) -> dict[str, Any]:
+    facts = {"rule_id": str(rule.pk)} if rule else {}
+    if step.effect == Effect.DENY:
+        return {**facts, "status": ApprovalStatus.DENIED, "message": step.reason}
+    if rule is not None:
+        is_own = rule.scope == RuleScope.SESSION
+        facts["scope"] = ApprovalScope.SESSION if is_own else ApprovalScope.ALWAYS
+    return {**facts, "status": ApprovalStatus.APPROVED}
+
+
+def _follow_up(
+    session: AgentSession, approval: ApprovalRequest, rule: PermissionRule | None
+) -> None:
+    if rule is not None:
+        permissions.count_hit(str(rule.pk))
     audit.record(
         "approval.decided",
-        actor=rule.owner,
+        actor=approval.decided_by,
         target=approval,
         status=approval.status,
         tool=approval.tool_name,
-        rule=str(rule),
+        **({"rule": str(rule)} if rule else {"by": POLICY_CHANNEL}),
     )
     refresh_status(session.pk)
     runs.resume_if_decided(approval.run_id)
-    return True
 
 
-def _rule_for(approval: ApprovalRequest) -> PermissionRule | None:
-    """The rule by which policy allows the call now, if it does."""
-    if approval.kind != ApprovalKind.APPROVAL:
-        return None
+def _judge(approval: ApprovalRequest) -> Verdict:
+    """The verdict of this moment, as far as it is known without the process."""
     call = ToolCall(
         approval.tool_name, approval.tool_input, agent_id=approval.agent_id or None
     )
-    context = permissions.policy_context(approval.session_id, _around(approval))
-    verdict = decide(call, context)
-    if verdict.effect != Effect.ALLOW or not verdict.rule_id:
+    around = permissions.surroundings_of(
+        approval.session_id, jailed=bool(approval.run.jailed), call=call
+    )
+    return decide(call, permissions.policy_context(approval.session_id, around))
+
+
+def _rule_of(step: TraceStep) -> PermissionRule | None:
+    if not step.rule_id:
         return None
-    return (
-        PermissionRule.objects.filter(pk=verdict.rule_id)
-        .select_related("owner")
-        .first()
-    )
-
-
-def _around(approval: ApprovalRequest) -> permissions.Surroundings:
-    """As far as is known without the process; what is not is not widened."""
-    home = session_home(approval.session_id)
-    jailed = bool(approval.run.jailed)
-    return permissions.Surroundings(
-        jailed=jailed,
-        home=home,
-        tmp=_TMP_IN_JAIL if jailed else session_tmp(approval.session_id),
-        config_dir=home / ".claude",
-        extra_tools={},
-    )
+    rules = PermissionRule.objects.filter(pk=step.rule_id)
+    return rules.select_related("owner").first()

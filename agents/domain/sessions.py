@@ -29,7 +29,7 @@ from agents.models.users import Effort
 from agents.policy.modes import SecurityMode
 from agents.rendering.text import clean_text, preview
 
-from . import analytics, messages
+from . import analytics, audit, messages, releases
 from .accounts import preferences_of
 from .lifecycle import close_session as close_session
 from .lifecycle import delete_session as delete_session
@@ -198,13 +198,14 @@ def update_session(session: AgentSession, user: User, **fields: Any) -> None:
     """Change settings of a session; a running agent is told at once.
 
     `fields` may name security_mode, model, effort, system_prompt, network, pinned,
-    on_timeout and mode.
+    on_timeout and mode. What waits for a person and is allowed or forbidden by the new
+    mode is answered by it.
 
     Raises: InvalidInputError naming the field.
     """
     before = copy(session)
-    if "security_mode" in fields:
-        fields["security_mode"] = allowed_security_mode(user, fields["security_mode"])
+    if fields.get("security_mode", session.security_mode) != session.security_mode:
+        _check_security_mode(session, user, fields["security_mode"])
     if "mode" in fields:
         mode = find_mode(session.owner, fields["mode"])
         fields["allowed_tools"] = mode.tools
@@ -218,9 +219,33 @@ def update_session(session: AgentSession, user: User, **fields: Any) -> None:
     _note_changes(session, before, user)
     ring_on_commit(control_group(session.pk), {"type": "control.changed"})
     publish_status(session.pk)
+    if _binds_differently(session, before):
+        releases.settle_in_session(session, user)
+
+
+def _check_security_mode(session: AgentSession, user: User, mode: str) -> None:
+    """Neither who changes it nor whose session it is may go past their ceiling."""
+    allowed_security_mode(user, mode)
+    allowed_security_mode(session.owner, mode)
+
+
+def _binds_differently(session: AgentSession, before: AgentSession) -> bool:
+    return (session.security_mode, session.allowed_tools, session.mode) != (
+        before.security_mode,
+        before.allowed_tools,
+        before.mode,
+    )
 
 
 def _note_changes(session: AgentSession, before: AgentSession, user: User) -> None:
+    if session.security_mode != before.security_mode:
+        audit.record(
+            "session.security_mode",
+            actor=user,
+            target=session,
+            before=before.security_mode,
+            after=session.security_mode,
+        )
     if session.model != before.model:
         analytics.model_switched(session, before, user=user)
     if session.mode != before.mode:

@@ -106,6 +106,7 @@ class Gate:
         verdict = await self._verdict(turn, call, call.tool_input)
         if verdict.effect == Effect.DENY:
             await self._record_denial(turn, call, verdict.reason)
+            await in_database(_use_up, turn.run, call)
             return PermissionResultDeny(message=verdict.reason)
         # A call that was asked about keeps its answer, whatever policy says by now.
         approval = await in_database(_find, turn.run, call)
@@ -198,15 +199,18 @@ class Gate:
         if approval.status != ApprovalStatus.APPROVED:
             return await self._deliver_denial(turn, call, approval)
         updated = approval.updated_input
-        if updated is not None and approval.kind != ApprovalKind.QUESTION:
-            # A person may edit the input, but not past the guards.
-            verdict = await self._verdict(turn, call, updated)
-            if verdict.effect == Effect.DENY:
-                reason = REFUSED_EDIT.format(verdict.reason)
-                await self._record_denial(turn, call, reason)
-                return PermissionResultDeny(message=reason)
+        is_edited = updated is not None and approval.kind != ApprovalKind.QUESTION
+        # A person may edit the input, but not past the guards; nor does an answer
+        # outlive a change of the mode that forbids the call.
+        judged = updated if updated is not None and is_edited else call.tool_input
+        verdict = await self._verdict(turn, call, judged)
+        if verdict.effect == Effect.DENY:
+            why = REFUSED_EDIT.format(verdict.reason) if is_edited else verdict.reason
+            await self._record_denial(turn, call, why)
+            return PermissionResultDeny(message=why)
+        if is_edited:
             await in_database(_record_edit, turn.run, call, approval)
-            self._edited[call.tool_use_id] = updated
+            self._edited[call.tool_use_id] = judged
         return PermissionResultAllow(
             updated_input=updated, updated_permissions=_after_plan(approval)
         )
@@ -251,8 +255,15 @@ def _find(run: Run, call: Call) -> ApprovalRequest | None:
     ).first()
 
 
+def _use_up(run: Run, call: Call) -> None:
+    """What was answered about a call that is refused is not told a second time."""
+    approval = _find(run, call)
+    if approval is not None:
+        approvals.consume(approval.pk)
+
+
 def _open(run: Run, call: Call, verdict: Verdict) -> ApprovalRequest:
-    """Open the request, unless a rule that answers it was made just now."""
+    """Open the request; what was changed just now answers it at once."""
     approval = approvals.open_approval(
         run,
         tool_use_id=call.tool_use_id,
@@ -263,7 +274,7 @@ def _open(run: Run, call: Call, verdict: Verdict) -> ApprovalRequest:
         rule_id=verdict.rule_id or "",
     )
     if approval.is_pending:
-        releases.release_if_allowed(approval)
+        releases.settle_by_policy(approval)
     return approval
 
 

@@ -6,7 +6,7 @@ import json
 from itertools import takewhile
 from typing import Any
 
-from agents.domain import approvals
+from agents.domain import approvals, releases
 from agents.domain.model_choice import get_session_model
 from agents.domain.queries.branches import lineage, within
 from agents.domain.transcripts import has_entry
@@ -116,14 +116,21 @@ def _resume_prompt(decided: list[ApprovalRequest]) -> str:
     return "\n\n".join([RESUMED, *(_describe(approval) for approval in decided)])
 
 
+def _why_denied(approval: ApprovalRequest) -> str:
+    if not approval.message:
+        return ""
+    by_itself = (releases.RULE_CHANNEL, releases.POLICY_CHANNEL)
+    who = "Reason" if approval.channel in by_itself else "They said"
+    return f" {who}: {approval.message}"
+
+
 def _describe(approval: ApprovalRequest) -> str:
     tool_input = approval.updated_input or approval.tool_input
     call = f"{approval.tool_name} {json.dumps(tool_input, ensure_ascii=False)}"
     if approval.status == ApprovalStatus.DENIED:
         # Said here, so it is used up; an approval is used by the call itself.
         approvals.consume(approval.pk)
-        words = f" They said: {approval.message}" if approval.message else ""
-        return f"Denied: do not make this call.{words}\ncall: {call}"
+        return f"Denied: do not make this call.{_why_denied(approval)}\ncall: {call}"
     edited = " The user edited its input." if approval.updated_input else ""
     return (
         f"Approved.{edited} Make exactly this call again now, with this input; it is"

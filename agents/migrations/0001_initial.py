@@ -879,6 +879,7 @@ class Migration(migrations.Migration):
                 ),
                 ("expires_at", models.DateTimeField(blank=True, null=True)),
                 ("hits", models.PositiveIntegerField(default=0)),
+                ("last_hit_at", models.DateTimeField(blank=True, null=True)),
                 ("created_at", models.DateTimeField(auto_now_add=True)),
                 (
                     "created_from",

@@ -32,6 +32,11 @@ class PermissionRuleQuerySet(models.QuerySet["PermissionRule"]):
             Q(owner=user) | Q(scope=RuleScope.SITE) | Q(session__owner=user)
         )
 
+    def revocable_by(self, user: User) -> PermissionRuleQuerySet:
+        """Of those, what the person may end: the site's only as an owner."""
+        found = self.visible_to(user)
+        return found if user.is_owner else found.exclude(scope=RuleScope.SITE)
+
     def in_force(self) -> PermissionRuleQuerySet:
         return self.filter(Q(expires_at=None) | Q(expires_at__gt=timezone.now()))
 
@@ -62,6 +67,7 @@ class PermissionRule(PublicIdModel):
     effect = models.CharField(max_length=5, choices=RuleEffect.choices)
     expires_at = models.DateTimeField(null=True, blank=True)
     hits = models.PositiveIntegerField(default=0)
+    last_hit_at = models.DateTimeField(null=True, blank=True)
     created_from = models.ForeignKey(
         ApprovalRequest,
         null=True,
@@ -78,4 +84,13 @@ class PermissionRule(PublicIdModel):
         constraints = [one_of("scope", RuleScope), one_of("effect", RuleEffect)]
 
     def __str__(self) -> str:
-        return f"{self.effect} {self.tool}({self.matcher})"
+        return f"{self.effect} {self.notation}"
+
+    @property
+    def notation(self) -> str:
+        """As people write it: `Bash(git status:*)`, or the tool alone."""
+        return f"{self.tool}({self.matcher})" if self.matcher else self.tool
+
+    @property
+    def is_expired(self) -> bool:
+        return self.expires_at is not None and self.expires_at <= timezone.now()

@@ -27,6 +27,7 @@ from .tools import (
 )
 
 __all__ = [
+    "GUARD_NAMES",
     "Effect",
     "PolicyContext",
     "Rule",
@@ -39,6 +40,13 @@ __all__ = [
     "Verdict",
     "decide",
 ]
+
+
+# In the order in which they are asked; the mode comes last.
+GUARD_NAMES: Final = (
+    *("tool", "bounds", "paths", "plan", "rules", "tool policy", "jail", "ceiling"),
+    "mode",
+)
 
 
 @dataclass(frozen=True, slots=True)

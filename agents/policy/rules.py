@@ -26,7 +26,7 @@ from .tools import PERSON_TOOLS, canonical_name
 
 MAX_MATCHER_CHARS: Final = 1000
 _NOTATION: Final = re.compile(r"([^()\s]+)(?:\((.*)\))?", re.DOTALL)
-_PREFIX_MARK: Final = ":*"
+PREFIX_MARK: Final = ":*"
 
 # Programs that only look: allowing them with any argument gives nothing away.
 _LOOKERS: Final = frozenset(
@@ -160,8 +160,12 @@ def _names_tool(rule: Rule, tool_name: str) -> bool:
         return True
     if rule.tool.endswith("*"):
         return tool_name.startswith(rule.tool[:-1])
-    is_server = rule.tool.startswith("mcp__") and rule.tool.count("__") == 1
-    return is_server and tool_name.startswith(f"{rule.tool}__")
+    return is_server(rule.tool) and tool_name.startswith(f"{rule.tool}__")
+
+
+def is_server(tool: str) -> bool:
+    """Whether a rule about `tool` is about all tools of a server."""
+    return tool.startswith("mcp__") and tool.count("__") == 1
 
 
 def _tightens(rule: Rule, call: ToolCall, place: Place) -> bool:
@@ -255,8 +259,8 @@ def _covers(matcher: str, part: Part, *, by_program: bool = False) -> bool:
             tightening: what a path leads to is anybody's guess.
     """
     words = part.words
-    is_prefix = matcher.endswith(_PREFIX_MARK)
-    wanted = _matcher_words(matcher.removesuffix(_PREFIX_MARK))
+    is_prefix = matcher.endswith(PREFIX_MARK)
+    wanted = _matcher_words(matcher.removesuffix(PREFIX_MARK))
     if not wanted or len(words) < len(wanted):
         return False
     if not is_prefix and len(words) != len(wanted):
@@ -333,18 +337,18 @@ def _suggest_matcher(call: ToolCall, place: Place) -> str | None:
 
 def _suggest_command(command: ParsedCommand) -> str | None:
     text = command.text.strip()
-    if command.unparsable or not text or text.endswith(_PREFIX_MARK):
+    if command.unparsable or not text or text.endswith(PREFIX_MARK):
         return None
     parts = [part for part in command.parts if not part.transparent]
     if command.doubts or len(parts) != 1:
         return text
     words = [word.text for word in parts[0].words]
     if words[0] in _LOOKERS:
-        return f"{words[0]}{_PREFIX_MARK}"
+        return f"{words[0]}{PREFIX_MARK}"
     second = words[1] if len(words) > 1 else ""
     is_plain = _SUBCOMMAND.fullmatch(second) and second not in _ONLY_EXACTLY
     if words[0] in _TWO_WORD_PROGRAMS and is_plain:
-        return f"{words[0]} {second}{_PREFIX_MARK}"
+        return f"{words[0]} {second}{PREFIX_MARK}"
     return text
 
 

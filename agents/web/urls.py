@@ -17,6 +17,7 @@ from .views import (
     people,
     preferences,
     providers,
+    rules,
     sessions,
     styleguide,
     worktrees,
@@ -165,6 +166,9 @@ urlpatterns = [
         approvals.question_answer,
         name="question_answer",
     ),
+    path(
+        "approvals/<uuid:approval_id>/rule/", rules.approval_rule, name="approval_rule"
+    ),
     path("login/", accounts.login, name="login"),
     path("logout/", accounts.logout, name="logout"),
     path("setup/<str:token>/", accounts.setup, name="setup"),
@@ -202,6 +206,12 @@ urlpatterns = [
         "settings/providers/<uuid:provider_id>/test/",
         providers.provider_test,
         name="provider_test",
+    ),
+    path("settings/rules/", rules.rule_list, name="rule_list"),
+    path("settings/rules/new/", rules.rule_new, name="rule_new"),
+    path("settings/rules/explain/", rules.rule_explain, name="rule_explain"),
+    path(
+        "settings/rules/<uuid:rule_id>/revoke/", rules.rule_revoke, name="rule_revoke"
     ),
     path("favicon.ico", favicon.favicon, name="favicon"),
     path("styleguide/", styleguide.styleguide, name="styleguide"),

@@ -53,9 +53,19 @@ def create_workspace(user_id: UUID, session_id: UUID) -> Path:
     return private_folder(workspace_of(user_id, session_id))
 
 
+def home_path(session_id: UUID) -> Path:
+    """Where the CLI's HOME is, or will be; nothing is made."""
+    return _cli_folder(session_id) / "h"
+
+
+def tmp_path(session_id: UUID) -> Path:
+    """Where the folder that the jail shows as /tmp is, or will be."""
+    return _cli_folder(session_id) / "t"
+
+
 def session_home(session_id: UUID) -> Path:
     """Return the CLI's HOME, with a git identity so that a plain commit works."""
-    home = private_folder(_cli_folder(session_id) / "h")
+    home = private_folder(home_path(session_id))
     try:
         # "x" also refuses a link that the agent has left in the place of the file.
         with (home / ".gitconfig").open("x") as file:
@@ -67,7 +77,7 @@ def session_home(session_id: UUID) -> Path:
 
 def session_tmp(session_id: UUID) -> Path:
     """Return the folder that the jail shows as /tmp: on disk, not in memory."""
-    return private_folder(_cli_folder(session_id) / "t")
+    return private_folder(tmp_path(session_id))
 
 
 def session_launcher_folder(session_id: UUID) -> Path:

@@ -3,6 +3,7 @@ import "./composer.js";
 import "./stick.js";
 import "./mark.js";
 import "./busy.js";
+import "./overtaken.js";
 import "./folds.js";
 import "./snapshots.js";
 import "./copy.js";

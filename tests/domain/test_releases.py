@@ -6,7 +6,9 @@ import pytest
 
 from agents.domain import approvals, releases, runs
 from agents.domain.approvals import Decision, decide_approval
+from agents.domain.people import save_person
 from agents.domain.queries.approvals import ApprovalCard
+from agents.domain.sessions import update_session
 from agents.models import (
     AgentSession,
     AnalyticsEvent,
@@ -19,6 +21,7 @@ from agents.models import (
 from agents.models.approvals import ApprovalScope, ApprovalStatus
 from agents.models.runs import RunKind, RunState
 from agents.models.sessions import SessionStatus
+from agents.models.users import Role
 from tests import factories
 
 LOOK = {"command": "git status"}
@@ -144,7 +147,7 @@ def test_a_question_is_never_answered_by_a_rule(run: Run, alice: User) -> None:
     question = factories.ask_question(run)
     PermissionRule.objects.create(owner=alice, scope="user", tool="*", effect="allow")
 
-    assert not releases.release_if_allowed(question)
+    assert not releases.settle_by_policy(question)
     assert is_open(question)
 
 
@@ -156,8 +159,8 @@ def test_a_call_that_came_while_the_rule_was_made_finds_it(
         owner=alice, scope="user", tool="Bash", matcher="git status:*", effect="allow"
     )
 
-    assert releases.release_if_allowed(late)
-    assert not releases.release_if_allowed(late)
+    assert releases.settle_by_policy(late)
+    assert not releases.settle_by_policy(late)
     assert approvals.consume(late.pk)
 
 
@@ -167,4 +170,114 @@ def test_a_session_that_was_deleted_meanwhile_is_passed_over(
     waiting = ask(run, "toolu_1", LOOK)
     run.session.delete()
 
-    assert not releases.release_if_allowed(waiting)
+    assert not releases.settle_by_policy(waiting)
+
+
+def test_a_wider_security_mode_lets_go_what_waits(run: Run, alice: User) -> None:
+    waiting, question = ask(run, "toolu_1", PUSH), factories.ask_question(run)
+
+    update_session(run.session, alice, security_mode="full")
+
+    assert (is_open(waiting), is_open(question)) == (False, True)
+    assert (waiting.status, waiting.channel, waiting.decided_by) == (
+        ApprovalStatus.APPROVED,
+        "policy",
+        alice,
+    )
+    outcome = ApprovalCard(waiting, can_answer=True).outcome
+    assert outcome.endswith("approved by the security settings, changed by alice")
+
+
+def test_a_tighter_security_mode_forbids_what_waits(run: Run, alice: User) -> None:
+    waiting, question = ask(run, "toolu_1", LOOK), factories.ask_question(run)
+
+    update_session(run.session, alice, security_mode="deny")
+
+    assert (is_open(waiting), is_open(question)) == (False, False)
+    assert waiting.status == question.status == ApprovalStatus.DENIED
+    assert waiting.message == "This session may not use Bash."
+    assert AuditEntry.objects.filter(action="approval.decided").count() == 2
+    assert AuditEntry.objects.get(action="session.security_mode").data == {
+        "before": "ask",
+        "after": "deny",
+    }
+
+
+def test_a_mode_without_the_tool_forbids_what_waits(run: Run, alice: User) -> None:
+    waiting = ask(run, "toolu_1", LOOK)
+
+    update_session(run.session, alice, mode="ask")
+
+    assert not is_open(waiting)
+    assert waiting.status == ApprovalStatus.DENIED
+
+
+def test_another_setting_leaves_waiting_requests_alone(run: Run, alice: User) -> None:
+    waiting = ask(run, "toolu_1", LOOK)
+
+    update_session(run.session, alice, effort="low", security_mode="ask")
+
+    assert is_open(waiting)
+    assert not AuditEntry.objects.filter(action="session.security_mode").exists()
+
+
+def test_a_lowered_ceiling_forbids_what_waits_in_all_of_that_persons_sessions(
+    run: Run, alice: User, bob: User, elsewhere: Run, of_bob: Run
+) -> None:
+    mine, too = ask(run, "toolu_1", LOOK), ask(elsewhere, "toolu_2", LOOK)
+    theirs = ask(of_bob, "toolu_3", LOOK)
+    User.objects.filter(pk=bob.pk).update(role=Role.OWNER)
+    alice.security_ceiling = "sandbox"
+
+    save_person(alice, bob)
+
+    assert [is_open(each) for each in (mine, too, theirs)] == [False, False, True]
+    assert mine.message.startswith("Your limit is the mode “sandbox”.")
+    assert mine.decided_by == bob
+
+
+def test_a_raised_ceiling_lets_go_what_its_session_would_have_run(
+    run: Run, alice: User, bob: User
+) -> None:
+    update_session(run.session, alice, security_mode="full")
+    User.objects.filter(pk=alice.pk).update(security_ceiling="ask")
+    User.objects.filter(pk=bob.pk).update(role=Role.OWNER)
+    waiting = ask(run, "toolu_1", LOOK)
+    alice.security_ceiling = "full"
+
+    save_person(alice, bob)
+
+    assert not is_open(waiting)
+    assert waiting.status == ApprovalStatus.APPROVED
+
+
+def test_a_rule_that_denies_forbids_what_waits(run: Run, alice: User) -> None:
+    waiting = ask(run, "toolu_1", LOOK)
+    rule = PermissionRule.objects.create(
+        owner=alice, scope="user", tool="Bash", matcher="git:*", effect="deny"
+    )
+
+    assert releases.settle_by_rule(rule) == 1
+    assert not is_open(waiting)
+    assert waiting.message == "The rule Bash(git:*) (user) denies this."
+
+
+def test_what_only_the_process_knows_forbids_nothing(run: Run, alice: User) -> None:
+    """Its configuration folder may be elsewhere, and it may be planning."""
+    plan = {"file_path": "/elsewhere/plans/p.md", "content": "x"}
+    waiting = factories.ask_approval(run, "toolu_1", "Write", plan)
+
+    assert not releases.settle_by_policy(waiting)
+    assert is_open(waiting)
+
+
+def test_a_connected_servers_tool_is_let_go_like_one_that_writes(
+    run: Run, alice: User
+) -> None:
+    waiting = factories.ask_approval(run, "toolu_1", "mcp__own__look", {})
+
+    assert not releases.settle_by_policy(waiting)
+    update_session(run.session, alice, security_mode="full")
+
+    assert not is_open(waiting)
+    assert waiting.status == ApprovalStatus.APPROVED

@@ -19,10 +19,16 @@ def chip(session: Session, text: str) -> Locator:
 
 
 @pytest.fixture
-def busy(olivia: Person) -> Session:
+def gate(request: pytest.FixtureRequest) -> str:
+    """Of this test alone: all share one demo model, where an open gate stays open."""
+    return f"queue-of-{request.node.name}"
+
+
+@pytest.fixture
+def busy(olivia: Person, gate: str) -> Session:
     """An agent that works until it is told to go on, with three messages waiting."""
-    session = olivia.start_agent("demo: say Working.\ndemo: hold queue")
-    olivia.demo.state.wait_until_held("queue")
+    session = olivia.start_agent(f"demo: say Working.\ndemo: hold {gate}")
+    olivia.demo.state.wait_until_held(gate)
     for number, text in enumerate(("say one", "say two", "say three"), start=1):
         session.send(text)
         expect(chips(session)).to_have_count(number)
@@ -30,7 +36,7 @@ def busy(olivia: Person) -> Session:
 
 
 def test_chips_are_changed_moved_and_taken_out_in_every_tab(
-    busy: Session, olivia: Person
+    busy: Session, olivia: Person, gate: str
 ) -> None:
     other = olivia.enter(busy)
     expect(chips(other)).to_have_text(["say one", "say two", "say three"])
@@ -46,7 +52,7 @@ def test_chips_are_changed_moved_and_taken_out_in_every_tab(
     chip(busy, "say two").get_by_role("button", name="Remove").click()
     expect(chips(other)).to_have_text(["say first", "say three"])
 
-    olivia.demo.state.release("queue")
+    olivia.demo.state.release(gate)
     expect(other.replies.last).to_contain_text("three")
     expect(chips(other)).to_have_count(0)
     busy.ends_as("Completed", turns=3)

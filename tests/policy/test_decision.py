@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.policy.decision import (
+    GUARD_NAMES,
     Effect,
     PolicyContext,
     Rule,
@@ -429,3 +430,25 @@ def test_the_verdict_is_the_strictest_step_of_its_trace(call, some_context):
     strictest = max(step.effect.strictness for step in verdict.trace)
     assert verdict.effect.strictness == strictest
     assert any(step.reason == verdict.reason for step in verdict.trace)
+
+
+@pytest.mark.parametrize("mode", list(SecurityMode))
+def test_every_guard_that_speaks_is_named(mode):
+    strict = context(
+        mode,
+        ceiling=SecurityMode.DENY,
+        jailed=False,
+        offered_tools=frozenset(),
+        rules=(Rule("*", Effect.DENY),),
+        tool_policies={"Bash": ToolPolicy.DENY, "Write": ToolPolicy.DENY},
+    )
+    calls = [
+        ToolCall("Write", {"file_path": "/etc/passwd"}, permission_mode="plan"),
+        ToolCall("Bash", {"command": "rm -rf /"}, permission_mode="plan"),
+    ]
+
+    spoke = [step.guard for call in calls for step in decide(call, strict).trace]
+
+    assert set(spoke) <= set(GUARD_NAMES)
+    if mode is not SecurityMode.DENY:
+        assert set(spoke) == set(GUARD_NAMES)

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from agents.domain.approvals import preview_rule
-from agents.domain.releases import CHANNEL as RULE_CHANNEL
+from agents.domain.releases import POLICY_CHANNEL, RULE_CHANNEL
 from agents.models import AgentSession, ApprovalRequest, Message, User
 from agents.models.approvals import ApprovalKind, ApprovalScope, ApprovalStatus
 from agents.models.messages import MessageRole, ToolOutcome
@@ -21,6 +21,10 @@ _ICONS: dict[str, str] = {
     ApprovalStatus.DENIED: "shield-x",
     ApprovalStatus.EXPIRED: "clock",
     ApprovalStatus.CANCELLED: "circle-x",
+}
+_WAYS: dict[str, str] = {
+    RULE_CHANNEL: "a rule of ",
+    POLICY_CHANNEL: "the security settings, changed by ",
 }
 _SCOPES: dict[str, str] = {
     ApprovalScope.SESSION: ", for this session",
@@ -87,7 +91,7 @@ class ApprovalCard:
         if self.approval.kind == ApprovalKind.QUESTION and word == "approved":
             word = "answered"
         by = self.approval.decided_by
-        way = "a rule of " if self.approval.channel == RULE_CHANNEL else ""
+        way = _WAYS.get(self.approval.channel, "")
         who = f" by {way}{by.get_username()}" if by else ""
         scope = _SCOPES.get(self.approval.scope, "")
         but = ", but refused" if self.refusal else ""

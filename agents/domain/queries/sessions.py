@@ -13,6 +13,7 @@ from agents.models import AgentSession, Message, Mode, Run, User
 from agents.models.messages import MessageRole
 from agents.models.runs import LIVE_STATES, RunState, StopReason
 from agents.models.sessions import ACTIVE_STATUSES, SessionStatus
+from agents.policy.modes import SecurityMode
 
 from .approvals import ApprovalCard, may_answer
 from .branches import lineage, within
@@ -110,6 +111,15 @@ class SessionPage:
         """The model that answered, else the one that was asked for."""
         actual = self.run.model_actual if self.run else ""
         return actual or self.session.model
+
+    @property
+    def security_mode(self) -> str:
+        """The session's own, and what its owner's limit leaves of it."""
+        mode = SecurityMode(self.session.security_mode)
+        ceiling = SecurityMode(self.session.owner.security_ceiling)
+        if mode.rank > ceiling.rank:
+            return f"{mode}, limited to {ceiling}"
+        return mode.value
 
     @property
     def is_unjailed(self) -> bool:

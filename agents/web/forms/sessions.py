@@ -145,7 +145,7 @@ class SessionSettingsForm(forms.Form):
     ) -> None:
         super().__init__(*args, **{"auto_id": "settings-%s", **kwargs})
         _choose(self, "mode", _modes(session.owner))
-        _choose(self, "security_mode", security_mode_choices(user.security_ceiling))
+        _choose(self, "security_mode", _security_modes(session, user))
         self.initial = {name: getattr(session, name) for name in self.fields}
 
 
@@ -158,6 +158,22 @@ class PinForm(forms.Form):
 
 class RenameForm(forms.Form):
     name = CleanTextField(max_length=200)
+
+
+def _security_modes(session: AgentSession, user: User) -> list[tuple[str, str]]:
+    """What both ceilings leave, and the mode that the session has anyway.
+
+    A ceiling that was lowered caps the mode and doesn't change it: saving another
+    setting must not either.
+    """
+    ceiling = SecurityMode(user.security_ceiling).capped_by(
+        SecurityMode(session.owner.security_ceiling)
+    )
+    choices = security_mode_choices(ceiling)
+    mode = SecurityMode(session.security_mode)
+    if mode.rank > ceiling.rank:
+        choices.append((mode.value, f"{mode.value.title()}, limited to {ceiling}"))
+    return choices
 
 
 def _modes(user: User) -> list[tuple[str, str]]:
