@@ -83,6 +83,8 @@ class _Import:
     branches: dict[str, MessageBranch] = field(default_factory=dict)
     messages: dict[str, Message] = field(default_factory=dict)
     runs: dict[str, Run] = field(default_factory=dict)
+    last_words: dict[UUID, datetime] = field(default_factory=dict)
+    """By run: when it last said something, for one that the file says is still on."""
     approvals: list[ApprovalRequest] = field(default_factory=list)
 
     def read(self) -> None:
@@ -123,7 +125,23 @@ class _Import:
             key = row.key("id")
             if key in self.messages:
                 raise row.wrong("id", "is there twice")
-            self.messages[key] = self._read_message(row, seq)
+            message = self.messages[key] = self._read_message(row, seq)
+            if message.run_id is not None:
+                spoken_at = self.last_words.get(message.run_id, message.created_at)
+                self.last_words[message.run_id] = max(spoken_at, message.created_at)
+        self._interrupt_open_calls()
+
+    def _interrupt_open_calls(self) -> None:
+        """What waited or ran when the file was written has no result any more."""
+        answered = {
+            message.tool_use_id
+            for message in self.messages.values()
+            if message.role == MessageRole.TOOL_RESULT
+        }
+        for message in self.messages.values():
+            is_call = message.role == MessageRole.TOOL_CALL
+            if is_call and message.tool_use_id not in answered:
+                message.is_interrupted = True
 
     def _read_message(self, row: Row, seq: int) -> Message:
         role = row.choice("role", MessageRole.values)
@@ -166,7 +184,8 @@ class _Import:
         run.error_text = row.text("error_text")
         run.created_at = row.time("created_at") or self.now
         run.started_at = row.time("started_at")
-        run.finished_at = row.time("finished_at") or run.created_at
+        ended = row.time("finished_at") or self.last_words.get(run.pk, run.created_at)
+        run.finished_at = max(ended, run.started_at or ended)
 
     def _read_forks(self) -> None:
         for row in self.file.rows("branches", MAX_BRANCHES):

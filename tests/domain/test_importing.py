@@ -103,6 +103,35 @@ def rich_session(owner: User) -> AgentSession:
     return session
 
 
+def test_what_waited_and_ran_is_over(alice: User) -> None:
+    session = factories.make_session(alice)
+    run = factories.start_turn(session)
+    factories.call_tool(run, "toolu_done")
+    factories.return_result(run, "toolu_done")
+    factories.ask_approval(run, "toolu_open")
+
+    imported = reimported(alice, export_session(session))
+
+    items = load_transcript(imported, alice).items
+    states = {item.message.tool_use_id: item.state for item in items if item.tool}
+    assert states == {"toolu_done": "done", "toolu_open": "stopped"}
+    copied = imported.runs.get()
+    last_words = imported.messages.get(tool_use_id="toolu_open").created_at
+    assert copied.finished_at == last_words
+
+
+def test_no_turn_ends_before_it_began(alice: User) -> None:
+    session = factories.make_session(alice)
+    factories.end_turn(factories.start_turn(session))
+    data = export_session(session)
+    data["runs"][0]["finished_at"] = "2001-01-01T00:00:00+00:00"
+
+    imported = reimported(alice, data)
+
+    copied = imported.runs.get()
+    assert copied.finished_at == copied.started_at
+
+
 def test_what_was_exported_comes_back_the_same(alice, charlie):
     session = rich_session(alice)
     exported = export_session(session)
