@@ -75,6 +75,9 @@ def test_a_deleted_session_leaves_nothing_to_find(run, alice, q):
 
 @only_sqlite
 def test_a_deleted_session_leaves_no_byte_of_its_words(run):
+    # The flush after an earlier test empties the tables in any order. Where it took
+    # the sessions before their messages, the index still holds words that no row has.
+    index.backend_of(connection).install(connection)
     factories.say(run, "an amber vole")
     assert sql("SELECT count(*) FROM agents_search WHERE agents_search MATCH 'vole'")[
         0
