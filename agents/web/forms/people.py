@@ -12,8 +12,8 @@ from agents.models.users import Role
 from agents.policy.modes import SecurityMode
 
 ROLE_HELP = (
-    "Owners manage the site and see the admin. Members run agents. Viewers see what "
-    "is shared with them."
+    "Owners manage the site and see the admin. Members run agents. Viewers start "
+    "none; they will see what is shared with them, once sessions can be shared."
 )
 SECURITY_MODE_LABELS = {
     SecurityMode.DENY: "Deny: no tool runs",
