@@ -21,6 +21,7 @@ from agents.models import (
     AgentSession,
     ApprovalRequest,
     Invite,
+    ListedFolder,
     Message,
     MessageBranch,
     PermissionRule,
@@ -180,13 +181,14 @@ NOUNS: dict[str, type[models.Model]] = {
     "branch_id": MessageBranch,
     "approval_id": ApprovalRequest,
     "rule_id": PermissionRule,
+    "folder_id": ListedFolder,
     "run_id": Run,
     "provider_id": Provider,
     "invite_id": Invite,
     "share_id": Share,
     "user_id": User,
 }
-ONLY_FOR_OWNERS = {Invite, User}  # their pages open for nobody else
+ONLY_FOR_OWNERS = {Invite, ListedFolder, User}  # their pages open for nobody else
 
 
 def ids_in_urls(resolver: URLResolver | None = None, route: str = "") -> set[str]:
