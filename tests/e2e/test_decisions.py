@@ -84,6 +84,10 @@ def test_an_edited_input_is_what_runs_and_broken_json_stays_to_be_mended(
     assert (session.folder / "note.txt").read_text().strip() == "after"
     assert "edited the input" in session.last_call
     expect(session.cards).to_contain_text("The input was edited")
+    call = session.transcript.locator(".tool-card")
+    expect(call.locator(".diff")).to_contain_text("after")
+    expect(call.get_by_text("The input was edited by olivia")).to_be_visible()
+    expect(call.get_by_text("What the model wrote")).to_be_hidden()
 
 
 def test_a_question_form_takes_one_choice_several_and_words_of_ones_own(

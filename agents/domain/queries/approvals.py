@@ -160,7 +160,7 @@ class Question:
 
 
 def refusal_in(approval: ApprovalRequest, result: Message | None) -> str:
-    """Why an approved call did not run: its edited input went past the bounds."""
+    """Why an approved call did not run: its edit, or a newer mode, forbids it."""
     if result is None or result.outcome != ToolOutcome.DENIED:
         return ""
     return result.text if approval.status == ApprovalStatus.APPROVED else ""
@@ -222,7 +222,7 @@ def load_card(approval_id: UUID, user: User) -> ApprovalCard | None:
 
 
 def _result_of(approval: ApprovalRequest) -> Message | None:
-    if approval.updated_input is None:
+    if approval.status != ApprovalStatus.APPROVED:
         return None
     return approval.session.messages.filter(
         tool_use_id=approval.tool_use_id, role=MessageRole.TOOL_RESULT

@@ -10,6 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from agents.domain import blocks
 from agents.domain.approvals import Decision, decide_approval
+from agents.domain.queries.approvals import load_card
 from agents.domain.queries.branches import lineage
 from agents.domain.queries.items import Item
 from agents.domain.queries.transcript import (
@@ -82,6 +83,7 @@ def test_an_approved_call_whose_edit_was_refused_says_so(run: Run, alice: User) 
 
     assert card is not None
     assert card.refusal == "Outside."
+    assert load_card(approval.pk, alice) == card
     assert card.outcome.endswith("approved by alice, but refused")
 
 
