@@ -7,6 +7,7 @@ import uuid
 import django.contrib.auth.models
 import django.contrib.auth.validators
 import django.db.models.deletion
+import django.db.models.functions.text
 import django.utils.timezone
 from django.conf import settings
 from django.db import migrations, models
@@ -1499,6 +1500,14 @@ class Migration(migrations.Migration):
                     )
                 ),
                 name="user_security_ceiling_valid",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="user",
+            constraint=models.UniqueConstraint(
+                django.db.models.functions.text.Lower("username"),
+                name="user_username_in_any_case",
+                violation_error_message="Somebody has this username already.",
             ),
         ),
         migrations.AddIndex(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.contrib.auth.models import AbstractUser
 from django.db import models
+from django.db.models.functions import Lower
 
 from agents.policy.modes import SecurityMode
 
@@ -47,6 +48,11 @@ class User(AbstractUser, PublicIdModel):
         constraints = [
             one_of("role", Role),
             one_of("security_ceiling", SecurityMode),
+            models.UniqueConstraint(
+                Lower("username"),
+                name="user_username_in_any_case",
+                violation_error_message="Somebody has this username already.",
+            ),
         ]
 
     @property

@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import IntegrityError
 from django.utils import timezone
 
 from agents.domain import accounts, audit
@@ -140,6 +141,11 @@ def test_no_account_looks_like_another(olga: User, username: str) -> None:
 
     assert refusal.value.field == "username"
     assert User.objects.count() == 1
+
+
+def test_the_database_too_knows_a_name_in_any_case(olga: User) -> None:
+    with pytest.raises(IntegrityError):
+        person("Olga")
 
 
 def test_a_name_that_is_taken_leaves_the_link_open(olga: User) -> None:
