@@ -194,6 +194,7 @@ LOGGING = {
         "agents": {"level": env.choice("OPENSWARM_LOG", "INFO", _LEVELS)},
         # Before Django's own handler, which a developer's terminal has as well.
         "django.request": {"filters": ["tokens"]},
+        "django.channels.server": {"filters": ["tokens"]},
     },
 }
 
