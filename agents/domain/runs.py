@@ -231,15 +231,9 @@ def _publish_end(run: Run) -> None:
             success=bool(run.success),
             steps=run.steps,
             cost_usd_micros=run.cost_usd_micros,
-            duration_ms=_duration_ms(run),
+            duration_ms=run.duration_ms or 0,
         )
     )
-
-
-def _duration_ms(run: Run) -> int:
-    if run.started_at is None or run.finished_at is None:
-        return 0
-    return int((run.finished_at - run.started_at).total_seconds() * 1000)
 
 
 def _pause_queue(session_id: UUID) -> None:

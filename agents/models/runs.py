@@ -134,3 +134,10 @@ class Run(PublicIdModel):
 
     def __str__(self) -> str:
         return f"Run {self.pk}"
+
+    @property
+    def duration_ms(self) -> int | None:
+        """None until it ended; nothing where the clock was set back meanwhile."""
+        if self.started_at is None or self.finished_at is None:
+            return None
+        return max(0, int((self.finished_at - self.started_at).total_seconds() * 1000))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from datetime import timedelta
 from uuid import uuid4
 
 import pytest
@@ -25,6 +26,17 @@ DONE = RunOutcome(stop_reason=StopReason.NO_TOOL_CALLS)
 def test_a_second_run_is_refused_while_one_is_unfinished(run: Run) -> None:
     with pytest.raises(RunActiveError):
         runs.start_run(run.trigger_message, kind=RunKind.RETRY)
+
+
+def test_a_clock_that_is_set_back_makes_no_turn_end_before_it_began(run: Run) -> None:
+    Run.objects.update(started_at=timezone.now() + timedelta(hours=1))
+
+    runs.finish_run(run, DONE)
+
+    run.refresh_from_db()
+    assert run.duration_ms == 0
+    ended = run.session.events.get(type="agent:complete")
+    assert ended.data["duration_ms"] == 0
 
 
 def test_the_database_itself_allows_one_unfinished_run(run: Run) -> None:

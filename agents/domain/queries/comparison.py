@@ -97,6 +97,6 @@ def _side(
         branch=branch,
         items=items,
         cost_usd_micros=totals["cost"] or 0,
-        duration_ms=int(duration.total_seconds() * 1000) if duration else 0,
+        duration_ms=max(0, int(duration.total_seconds() * 1000)) if duration else 0,
         turns=len(run_ids),
     )

@@ -180,10 +180,7 @@ class SessionPage:
 
     @property
     def duration_ms(self) -> int | None:
-        run = self.run
-        if run is None or run.started_at is None or run.finished_at is None:
-            return None
-        return int((run.finished_at - run.started_at).total_seconds() * 1000)
+        return self.run.duration_ms if self.run else None
 
 
 def load_page(session: AgentSession, user: User) -> SessionPage:
