@@ -5,12 +5,14 @@
      data-send="mod-enter"  Enter breaks the line; Ctrl/Cmd+Enter sends
    <input data-fresh-id>    inside it: gets a new random id once a message is sent
    <button data-fill="text">  anywhere: puts the text into the page's composer
-   The draft lives in localStorage and goes when the server has taken the message. */
+   The draft lives in localStorage, shared by tabs, and goes when the server has taken just
+   those words. */
 (() => {
   "use strict";
 
   const PREFIX = "openswarm.draft.";
   const sent = new Map(); // draft key -> the text that is on its way
+  const restored = new WeakSet(); // forms that were given their draft
 
   const formOf = (node) => node?.closest?.("form[data-composer]");
   const fieldOf = (form) => form.querySelector("textarea");
@@ -28,6 +30,11 @@
     }
   }
 
+  /* Tabs share a draft: one that has other words by now is another tab's. */
+  function forget(key, text) {
+    if (draft(key) === text) draft(key, "");
+  }
+
   function grow(field) {
     if (grows) return;
     field.style.height = "auto";
@@ -43,7 +50,9 @@
     const inside = root.querySelectorAll("form[data-composer]");
     for (const form of formOf(root) ? [formOf(root)] : inside) {
       const field = fieldOf(form);
-      if (!field.value) field.value = draft(keyOf(form));
+      // Once: what another tab writes meanwhile doesn't belong into this one.
+      if (!field.value && !restored.has(form)) field.value = draft(keyOf(form));
+      restored.add(form);
       grow(field);
     }
   }
@@ -55,15 +64,20 @@
     return address.slice(-36);
   }
 
-  /* What was typed while the message was out stays in the field. */
+  /* What was typed while the message was out stays: in the field, and in another tab. */
   function taken(key) {
     const text = sent.get(key) ?? "";
     sent.delete(key);
-    draft(key, "");
+    forget(key, text);
     for (const form of document.querySelectorAll("form[data-composer]")) {
       const field = fieldOf(form);
       if (keyOf(form) !== key) continue;
-      if (field.value.startsWith(text)) put(field, field.value.slice(text.length).trimStart());
+      if (field.value.startsWith(text)) {
+        const rest = field.value.slice(text.length).trimStart();
+        if (draft(key) === field.value) draft(key, rest);
+        field.value = rest;
+        grow(field);
+      }
       for (const id of form.querySelectorAll("input[data-fresh-id]")) id.value = freshId();
     }
   }
@@ -110,7 +124,7 @@
 
   document.addEventListener("submit", (event) => {
     const form = formOf(event.target);
-    if (form && !form.hasAttribute("hx-post")) draft(keyOf(form), "");
+    if (form && !form.hasAttribute("hx-post")) forget(keyOf(form), fieldOf(form).value);
   });
 
   document.addEventListener("htmx:load", (event) => restore(event.detail.elt));

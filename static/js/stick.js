@@ -3,6 +3,7 @@
    <div data-stick>             what grows at its end (the page scrolls, not this element)
    <button data-jump hidden>    "Jump to latest": shown while the reader is further up
    <form data-to-end>           what is sent by it goes on at the end, so the reader goes too
+   <form data-in-view>          is moved out from behind the bars when it is swapped in
    <… data-older hx-get=…>      a swap of this element puts older content above: what the
                                 reader sees stays where it is */
 (() => {
@@ -50,7 +51,27 @@
     showJump();
   }
 
-  const sizes = new ResizeObserver(follow);
+  /* What is scrolled into view must not end up behind the composer and its queue. */
+  function makeRoom() {
+    const dock = document.querySelector(".composer-dock");
+    const room = dock ? `${Math.min(dock.offsetHeight + 8, innerHeight / 2)}px` : "";
+    if (page.style.scrollPaddingBlockEnd !== room) page.style.scrollPaddingBlockEnd = room;
+  }
+
+  function bringIntoView(form) {
+    atEnd = false; // else what grows would pull the page away from it
+    makeRoom();
+    form.scrollIntoView({ block: "nearest" });
+    // Where it is higher than the view, its end counts: there are the buttons.
+    form.querySelector("[type='submit']")?.scrollIntoView({ block: "nearest" });
+    lastTop = page.scrollTop;
+    showJump();
+  }
+
+  const sizes = new ResizeObserver(() => {
+    makeRoom();
+    follow();
+  });
 
   function watch() {
     sizes.disconnect();
@@ -98,10 +119,12 @@
     document.addEventListener(name, (event) => {
       const swapped = event.detail.target ?? event.detail.elt;
       if (swapped?.matches?.("[data-stick], :has([data-stick])")) watch();
+      if (swapped?.matches?.("[data-in-view]")) bringIntoView(swapped);
     });
   }
 
   watch();
+  // At once: htmx looks right after this whether the link to older content is in view.
   if (location.hash) atEnd = false;
-  else follow();
+  else if (transcript()) toEnd();
 })();

@@ -20,7 +20,7 @@ from playwright.sync_api import (
 
 from agents.demo.server import DemoServer
 from agents.demo.state import RecordedRequest
-from tests.server import Server, until
+from tests.server import Server, manage, until
 
 T = TypeVar("T")
 
@@ -249,3 +249,10 @@ class Session:
             for block in message["content"]
             if block.get("type") == "tool_result"
         ]
+
+
+def seed(session: Session, function: str, amount: int) -> None:
+    """Write rows by a function of seed.py that no agent would be quick to write."""
+    code = f"from tests.e2e import seed; seed.{function}('{session.id}', {amount})"
+    done = manage(session.server.data_dir, "shell", "-v", "0", "-c", code)
+    assert done.returncode == 0, done.stderr

@@ -55,6 +55,22 @@ def test_a_draft_outlives_a_reload_and_enter_sends_it(olivia: Person) -> None:
     expect(field).to_have_value("")
 
 
+def test_another_tabs_draft_outlives_a_message_sent_here(olivia: Person) -> None:
+    session = olivia.start_agent("say ready")
+    session.ends_as("Completed")
+    other = olivia.enter(session)
+    session.page.get_by_label("Message", exact=True).fill("say sent")
+    draft = other.page.get_by_label("Message", exact=True)
+    draft.fill("say later")
+
+    session.button("Send").click()
+    session.ends_as("Completed", turns=2)
+    expect(session.page.get_by_label("Message", exact=True)).to_have_value("")
+    other.page.reload()
+
+    expect(draft).to_have_value("say later")
+
+
 def test_a_lost_connection_is_not_a_stopped_run(
     sign_in: Callable[..., Person], relay: Relay
 ) -> None:

@@ -7,9 +7,7 @@ import json
 import pytest
 from playwright.sync_api import expect
 
-from tests.server import manage
-
-from .people import Person, Session
+from .people import Person, Session, seed
 
 pytestmark = [pytest.mark.e2e, pytest.mark.cli]
 
@@ -102,9 +100,7 @@ def test_two_thousand_messages_open_at_the_newest_and_load_as_one_scrolls(
 def _seeded(olivia: Person, function: str, amount: int) -> Session:
     session = olivia.start_agent("say begin")
     session.ends_as("Completed")
-    code = f"from tests.e2e import seed; seed.{function}('{session.id}', {amount})"
-    done = manage(session.server.data_dir, "shell", "-v", "0", "-c", code)
-    assert done.returncode == 0, done.stderr
+    seed(session, function, amount)
     session.reload()
     return session
 
