@@ -60,13 +60,13 @@ async def resume_with_the_sdk(config_dir: Path) -> MaterializedResume:
     """Do what the SDK does before it starts the CLI of a resumed session."""
     session_id, store = str(uuid4()), InMemorySessionStore()
     key = SessionKey(
-        project_key=project_key_for_directory("/work"), session_id=session_id
+        project_key=project_key_for_directory("/srv/session"), session_id=session_id
     )
     entry = {"type": "user", "uuid": str(uuid4()), "sessionId": session_id}
     await store.append(key, [cast(SessionStoreEntry, entry)])
     made = await materialize_resume_session(
         ClaudeAgentOptions(
-            cwd="/work",
+            cwd="/srv/session",
             resume=session_id,
             session_store=store,
             env={"CLAUDE_CONFIG_DIR": str(config_dir)},

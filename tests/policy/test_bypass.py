@@ -11,7 +11,7 @@ from agents.policy.modes import Effect
 from agents.policy.paths import Place
 from agents.policy.rules import Rule, find_allowing, find_tightening
 
-HERE = Place(Path("/work/session"), Path("/work/home"))
+HERE = Place(Path("/srv/session"), Path("/srv/home"))
 NARROW = [
     Rule.parse(f"Bash({matcher})", Effect.ALLOW)
     for matcher in (

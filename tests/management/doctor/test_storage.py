@@ -79,9 +79,8 @@ def test_the_database_is_left_as_it_was() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.database("sqlite")  # query_only is SQLite's
 def test_a_database_that_cant_be_written_fails() -> None:
-    if connection.vendor != "sqlite":
-        pytest.skip("query_only is SQLite's")
     with connection.cursor() as cursor:
         cursor.execute("PRAGMA query_only = ON")
     try:
