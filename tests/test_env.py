@@ -19,6 +19,12 @@ class Numbers:
     model: str = "small"
 
 
+@pytest.fixture(autouse=True)
+def no_lasting_questions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is asked for here isn't a setting that others see."""
+    monkeypatch.setattr(env, "_asked", set(env.known_variables()))
+
+
 @pytest.mark.parametrize("word", ["1", "true", "Yes", " on "])
 def test_a_switch_is_on(monkeypatch: pytest.MonkeyPatch, word: str) -> None:
     monkeypatch.setenv("OPENSWARM_X", word)
