@@ -12,9 +12,11 @@ from django.db import connection
 
 from agents.demo.server import DemoServer
 
+from .crashing_server import standing_file
+
 
 class Server:
-    """An engine in a process of its own; `where` it kills itself is optional."""
+    """An engine in a process of its own; `where` a thread of it stops is optional."""
 
     def __init__(self, demo: DemoServer, *where: str) -> None:
         environment = {
@@ -30,8 +32,8 @@ class Server:
         )
 
     @property
-    def is_dead(self) -> bool:
-        return self.process.poll() is not None
+    def stands(self) -> bool:
+        return standing_file(self.process.pid).exists()
 
     def kill(self) -> None:
         self.process.send_signal(signal.SIGKILL)

@@ -3,8 +3,8 @@
     python -m tests.execution.crashing_server DEMO_URL DATABASE_FILE [WHERE ID...]
 
 Runs until it is killed; SIGTERM stops it as `serve` does. With WHERE, as in
-"after agents.domain.runs.claim_run", it kills itself there, with no chance to clean
-up, when that is about one of these runs or sessions.
+"after agents.domain.runs.claim_run", that thread stands still there for good when it
+is about one of these runs or sessions, and a file says so (`standing_file`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ import importlib
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import django
@@ -32,31 +34,36 @@ async def main(demo_url: str) -> None:
     await engine.stop()
 
 
-def die_at(where: str, *ids: str) -> None:
+def standing_file(pid: int) -> Path:
+    return Path(settings.DATA_DIR, f"standing-{pid}")
+
+
+def stand_at(where: str, *ids: str) -> None:
     when, _, path = where.partition(" ")
     module_name, _, name = path.rpartition(".")
     module = importlib.import_module(module_name)
     original: Callable[..., Any] = getattr(module, name)
 
-    def deadly(*args: Any, **kwargs: Any) -> Any:
+    def passing(*args: Any, **kwargs: Any) -> Any:
         if when == "before":
-            _die_if_about(args[0], ids)
+            _stand_if_about(args[0], ids)
         result = original(*args, **kwargs)
         if when == "after":
-            _die_if_about(result, ids)
+            _stand_if_about(result, ids)
         return result
 
-    setattr(module, name, deadly)
+    setattr(module, name, passing)
 
 
-def _die_if_about(run: Any, ids: tuple[str, ...]) -> None:
+def _stand_if_about(run: Any, ids: tuple[str, ...]) -> None:
     if str(getattr(run, "session_id", run)) in ids:
-        os.kill(os.getpid(), signal.SIGKILL)
+        standing_file(os.getpid()).touch()
+        threading.Event().wait()
 
 
 if __name__ == "__main__":
     settings.DATABASES["default"]["NAME"] = sys.argv[2]
     django.setup()
     if len(sys.argv) > 3:
-        die_at(*sys.argv[3:])
+        stand_at(*sys.argv[3:])
     asyncio.run(main(sys.argv[1]))

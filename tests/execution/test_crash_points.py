@@ -21,7 +21,7 @@ from agents.domain.sessions import LaunchConfig, launch_agent
 from agents.domain.status import derive_status
 from agents.execution.engine import Engine
 from agents.execution.processes import find_marked
-from agents.models import AgentSession, CostEntry, Run, User
+from agents.models import AgentSession, CostEntry, MessageBranch, Run, User
 from agents.models.approvals import ApprovalStatus
 from agents.models.messages import MessageRole, ToolOutcome
 from agents.models.runs import RunState
@@ -50,8 +50,8 @@ class Point:
 
     name: str
     script: str = "say: first"
-    dies: str = ""
-    """Where the server kills itself; else it is killed once `is_reached`."""
+    stands: str = ""
+    """Where the turn stands when the server is killed; else it is once `is_reached`."""
     is_reached: Callable[[AgentSession], object] = lambda session: True
     security_mode: str = "full"
     continues: bool = True
@@ -68,12 +68,9 @@ def said(role: str, **fields: object) -> Callable[[AgentSession], object]:
 
 
 POINTS = [
-    Point("before-the-claim", dies="before agents.domain.runs.claim_run"),
-    Point("claimed", dies="after agents.domain.runs.claim_run"),
-    Point(
-        "cli-connected",
-        dies="before agents.domain.runs.mark_running",
-    ),
+    Point("before-the-claim", stands="before agents.domain.runs.claim_run"),
+    Point("claimed", stands="after agents.domain.runs.claim_run"),
+    Point("cli-connected", stands="before agents.domain.runs.mark_running"),
     Point(
         "prompt-sent",
         "demo: hold {gate}\ndemo: say first",
@@ -97,8 +94,8 @@ POINTS = [
         bash(WRITE) + "\n" + HELD,
         is_reached=said("assistant", text__contains="cedar-3"),
     ),
-    Point("child-at-work", "", is_reached=lambda session: child_words(session)),
-    Point("before-the-end", dies="before agents.domain.runs.finish_run"),
+    Point("child-at-work", "", is_reached=lambda session: child_words(session, 2)),
+    Point("before-the-end", stands="before agents.domain.changes.note_changes"),
 ]
 
 
@@ -106,8 +103,9 @@ def wrote(session: AgentSession) -> bool:
     return Path(session.cwd, "log.txt").exists()
 
 
-def child_words(session: AgentSession) -> bool:
-    return session.children.filter(messages__text__contains="cedar-3").count() == 2
+def child_words(session: AgentSession, count: int = 1) -> bool:
+    heard = session.children.filter(messages__text__contains="cedar-3")
+    return heard.count() >= count
 
 
 @dataclass
@@ -186,28 +184,32 @@ async def crash(scene: Scene, demo: DemoServer, before: int) -> None:
     point = scene.point
     run = await in_thread(scene.chat.session.runs.get)
     ids = (str(scene.chat.session.pk), str(run.pk))
-    where = (point.dies, *ids) if point.dies else ()
+    where = (point.stands, *ids) if point.stands else ()
     server = await in_thread(Server, demo, *where)
     try:
-        if point.dies:
-            await until(lambda: server.is_dead)
+        if point.stands:
+            await until(lambda: server.stands)
         else:
             await until(lambda: point.is_reached(scene.chat.session))
-            # What is still on its way to the ledger would make a race of the kill.
-            await until(lambda: is_at_rest_or_held(scene, demo))
-            await until(lambda: ledger() == sent_since(demo, before))
+        # What is still on its way to the ledger would make a race of the kill.
+        if "claim_run" not in point.stands:
+            await until(lambda: child_words(scene.chat.session))
+        await until(lambda: is_at_rest_or_held(scene, demo, before))
+        await until(lambda: ledger() == sent_since(demo, before))
     finally:
         await in_thread(server.kill)
     await until(lambda: not any(find_marked(each.session.pk) for each in scene.chats))
 
 
-def is_at_rest_or_held(scene: Scene, demo: DemoServer) -> bool:
+def is_at_rest_or_held(scene: Scene, demo: DemoServer, before: int) -> bool:
     """Whether the model has said all that it will say before the kill."""
+    held = MessageBranch.objects.exclude(session=scene.chat.session)
     if "hold" in scene.point.script:
-        return True
-    conversation = str(scene.chat.session.branches.get().sdk_session_id)
-    said = [each for each in demo.state.usage_log if each.session_id == conversation]
-    return all(each.finished for each in said)
+        held = MessageBranch.objects.all()
+    conversations = {str(branch.sdk_session_id) for branch in held}
+    calls = demo.state.usage_log[before:]
+    unfinished = [each for each in calls if not each.finished]
+    return all(each.session_id in conversations for each in unfinished)
 
 
 def ledger() -> set[tuple[str, int | None]]:
