@@ -6,14 +6,11 @@ from typing import Any
 
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
-from django.contrib.auth.forms import AdminUserCreationForm, UserChangeForm
-from django.core.exceptions import ValidationError
+from django.contrib.auth.forms import UserChangeForm
 from django.http import HttpRequest, HttpResponse
 
 from agents.domain import audit
-from agents.domain.accounts import check_new_username
 from agents.domain.people import NO_OWNER_LEFT, save_person, would_leave_no_owner
-from agents.errors import InvalidInputError
 from agents.models import User
 
 from .base import staff
@@ -26,20 +23,9 @@ class AccountForm(UserChangeForm):  # type: ignore[type-arg]  # generic in the s
             self.add_error("role", NO_OWNER_LEFT)
 
 
-class NewAccountForm(AdminUserCreationForm):  # type: ignore[type-arg]  # generic in the stubs only
-    def clean_username(self) -> str:
-        username: str = self.cleaned_data["username"]
-        try:
-            check_new_username(username)
-        except InvalidInputError as error:
-            raise ValidationError(error.user_message) from error
-        return username
-
-
 @admin.register(User)
 class UserAdmin(DjangoUserAdmin):  # type: ignore[type-arg]  # generic in the stubs only
     form = AccountForm
-    add_form = NewAccountForm
     list_display = [
         "username",
         "email",

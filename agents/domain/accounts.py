@@ -6,7 +6,6 @@ import hashlib
 import secrets
 from datetime import timedelta
 
-from django.contrib.auth.validators import ASCIIUsernameValidator
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.db.models import Q
@@ -122,7 +121,7 @@ def check_new_username(username: str) -> None:
     Raises: InvalidInputError.
     """
     try:
-        ASCIIUsernameValidator()(username)
+        User._meta.get_field("username").run_validators(username)
     except ValidationError as error:
         raise InvalidInputError(error.messages[0], field="username") from error
     if User.objects.filter(username__iexact=username).exists():

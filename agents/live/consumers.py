@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar, cast
 from urllib.parse import parse_qs
@@ -52,7 +53,7 @@ def _then_close(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) 
         connections.close_all()
 
 
-class PageConsumer(AsyncWebsocketConsumer):
+class PageConsumer(ABC, AsyncWebsocketConsumer):
     """What both kinds of page share. Handlers and the poller take turns by a lock."""
 
     user: User
@@ -81,9 +82,9 @@ class PageConsumer(AsyncWebsocketConsumer):
     def watched_session_id(self) -> UUID | None:
         return None
 
+    @abstractmethod
     async def look(self, finding: watch.Finding) -> None:
         """The poller was here: fill in whatever did not ring."""
-        raise NotImplementedError
 
     async def dispatch(self, message: dict[str, Any]) -> None:
         """Call the handler, and nothing else.
@@ -135,8 +136,9 @@ class PageConsumer(AsyncWebsocketConsumer):
     async def _is_allowed(self) -> bool:
         return True
 
+    @abstractmethod
     async def _snapshot(self) -> None:
-        raise NotImplementedError
+        """Send all that the page shows."""
 
     async def _still_allowed(self, *, at_once: bool = False) -> bool:
         """Check, unless it or the poller has just done so; closes the socket if not."""
@@ -168,9 +170,9 @@ class PageConsumer(AsyncWebsocketConsumer):
         if await self._still_allowed(at_once=True):
             await self._refresh()
 
+    @abstractmethod
     async def _refresh(self) -> None:
         """Send what stands around the page, as it is now."""
-        raise NotImplementedError
 
     async def _send(self, html: str) -> None:
         if html and self._is_open:

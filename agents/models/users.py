@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.contrib.auth.models import AbstractUser
+from django.contrib.auth.validators import ASCIIUsernameValidator
 from django.db import models
 from django.db.models.functions import Lower
 
@@ -38,6 +39,13 @@ class OnTimeout(models.TextChoices):
 
 
 class User(AbstractUser, PublicIdModel):
+    # No two names may look alike: ASCII only, and case makes no difference (Meta).
+    username = models.CharField(
+        max_length=150,
+        unique=True,
+        validators=[ASCIIUsernameValidator()],
+        error_messages={"unique": "Somebody has this username already."},
+    )
     role = models.CharField(max_length=10, choices=Role.choices, default=Role.MEMBER)
     # No session of this person may use a wider security mode than this.
     security_ceiling = models.CharField(

@@ -86,6 +86,17 @@ def test_it_adds_an_account(client):
     assert dora.preferences.theme == "auto"
 
 
+@pytest.mark.parametrize("name", ["Olga", "оlga", "olga o"])  # the second is Cyrillic
+def test_no_name_may_look_like_another_one(client, name):
+    anna = person("anna")
+
+    response = change(client, anna, username=name)
+
+    anna.refresh_from_db()
+    assert anna.username == "anna"
+    assert response.context["errors"]
+
+
 def test_nobody_is_deleted_with_their_history(client):
     anna = person("anna")
     url = reverse("admin:agents_user_delete", args=[anna.pk])
