@@ -84,6 +84,11 @@ class Conf:
     provider_test_seconds: float = 30
     last_request_max_bytes: int = 4 * 1024 * 1024
 
+    # connections to MCP servers
+    mcp_start_seconds: float = 30
+    mcp_call_seconds: float = 600
+    mcp_idle_seconds: float = 600
+
     # names and icons that a cheap model gives, beside the turns
     generate_titles: bool = True
     side_calls: int = 2
@@ -116,6 +121,11 @@ def workspaces_dir() -> Path:
 def cli_homes_dir() -> Path:
     """Per-session homes of the CLI; short, since Unix sockets allow 107 bytes."""
     return data_dir() / "cli"
+
+
+def mcp_homes_dir() -> Path:
+    """Per MCP server that is a program: what its jail lets it write."""
+    return data_dir() / "mcp"
 
 
 def snapshots_dir() -> Path:

@@ -192,6 +192,9 @@ LOGGING = {
     "root": {"handlers": ["console"], "level": "WARNING"},
     "loggers": {
         "agents": {"level": env.choice("OPENSWARM_LOG", "INFO", _LEVELS)},
+        # The MCP client logs what servers send; what matters stands on their rows.
+        "mcp": {"level": "CRITICAL"},
+        "client": {"level": "CRITICAL"},
         # Before Django's own handler, which a developer's terminal has as well.
         "django.request": {"filters": ["tokens"]},
         "django.channels.server": {"filters": ["tokens"]},

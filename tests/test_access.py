@@ -19,7 +19,15 @@ from django.contrib.auth.models import AnonymousUser
 from django.urls import URLPattern, reverse
 
 from agents.conf import workspaces_dir
-from agents.domain import accounts, blocks, messages, providers, sessions, workspaces
+from agents.domain import (
+    accounts,
+    blocks,
+    mcp_servers,
+    messages,
+    providers,
+    sessions,
+    workspaces,
+)
 from agents.domain.approvals import open_approval
 from agents.domain.subagents import start_sub_agent
 from agents.live.routing import websocket_urlpatterns
@@ -28,6 +36,7 @@ from agents.models import (
     ApprovalRequest,
     Invite,
     ListedFolder,
+    McpServer,
     Message,
     MessageBranch,
     PermissionRule,
@@ -58,6 +67,7 @@ class Estate:
     approval: ApprovalRequest
     question: ApprovalRequest
     provider: Provider
+    mcp_server: McpServer
     invite: Invite
     folder: ListedFolder
 
@@ -97,6 +107,11 @@ TARGETS: dict[str, Callable[[Estate], UUID]] = {
     "question_answer": lambda estate: estate.question.pk,
     "approval_rule": lambda estate: estate.approval.pk,
     "rule_revoke": lambda estate: make_rule(estate).pk,
+    "mcp_server_detail": lambda estate: estate.mcp_server.pk,
+    "mcp_server_edit": lambda estate: estate.mcp_server.pk,
+    "mcp_server_policies": lambda estate: estate.mcp_server.pk,
+    "mcp_server_test": lambda estate: estate.mcp_server.pk,
+    "mcp_server_delete": lambda estate: estate.mcp_server.pk,
     "provider_edit": lambda estate: estate.provider.pk,
     "provider_delete": lambda estate: estate.provider.pk,
     "provider_test": lambda estate: estate.provider.pk,
@@ -113,6 +128,9 @@ OWN_PAGES = {
     "history",
     "session_new",
     "approval_list",
+    "mcp_server_list",
+    "mcp_server_new",
+    "mcp_server_import",
     "provider_list",
     "provider_new",
     "rule_list",
@@ -207,6 +225,13 @@ def make_estate(alice: User) -> Estate:
                 base_url="http://127.0.0.1:9",
             ),
             alice,
+        ),
+        mcp_server=mcp_servers.save_server(
+            McpServer(
+                owner=alice, name="Alice’s own", transport="http", url="http://[::1]:9"
+            ),
+            alice,
+            secrets={},
         ),
         invite=Invite.objects.get(),
         folder=ListedFolder.objects.create(name="Alice’s project", path="/srv/alice"),

@@ -14,6 +14,7 @@ from . import (  # noqa: F401  each module registers its models
     audit,
     events,
     folders,
+    mcp_servers,
     messages,
     providers,
     rules,

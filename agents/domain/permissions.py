@@ -6,7 +6,6 @@ binds at the next call.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
@@ -16,19 +15,14 @@ from django.utils import timezone
 
 from agents.conf import conf, data_dir
 from agents.models import AgentSession, PermissionRule
-from agents.policy.calls import ToolCall
 from agents.policy.decision import PolicyContext
 from agents.policy.modes import Effect, SecurityMode
 from agents.policy.rules import Rule, RuleScope
-from agents.policy.tools import (
-    ToolClass,
-    canonical_name,
-    find_tool,
-    get_all_tool_names,
-)
+from agents.policy.tools import canonical_name, get_all_tool_names
 from agents.workspaces.folders import home_path, tmp_path
 
 from .accounts import preferences_of
+from .mcp_offers import foreign_tools
 
 # The tool servers of our own that every agent's process is given.
 OWN_SERVERS = ("openswarm-invoke-agent",)
@@ -45,33 +39,27 @@ class Surroundings:
     """Where the agent sees its temporary folder."""
     config_dir: Path
     """The CLI's configuration folder as the agent sees it; plans live in it."""
-    extra_tools: Mapping[str, ToolClass]
 
 
-def surroundings_of(session_id: UUID, *, jailed: bool, call: ToolCall) -> Surroundings:
-    """As far as is known without the process; what is not is not widened.
-
-    A tool of a connected server counts as one that writes: its class is the engine's
-    knowledge.
-    """
+def surroundings_of(session_id: UUID, *, jailed: bool) -> Surroundings:
+    """As far as is known without the process; what is not is not widened."""
     home = home_path(session_id)
-    is_foreign = call.tool_name.startswith("mcp__") and not find_tool(call.tool_name)
     return Surroundings(
         jailed=jailed,
         home=home,
         tmp=_TMP_IN_JAIL if jailed else tmp_path(session_id),
         config_dir=home / ".claude",
-        extra_tools={call.tool_name: ToolClass.WRITE} if is_foreign else {},
     )
 
 
 def policy_context(session_id: UUID, around: Surroundings) -> PolicyContext:
     session = AgentSession.objects.select_related("owner").get(pk=session_id)
     preferences = preferences_of(session.owner)
+    foreign = foreign_tools(session)
     return PolicyContext(
         security_mode=SecurityMode(session.security_mode),
         ceiling=SecurityMode(session.owner.security_ceiling),
-        offered_tools=offered_tools(session) | frozenset(around.extra_tools),
+        offered_tools=_own_tools(session) | foreign.offered,
         cwd=Path(session.cwd),
         roots=(Path(session.cwd),),
         readable_paths=(around.config_dir, around.tmp),
@@ -82,14 +70,19 @@ def policy_context(session_id: UUID, around: Surroundings) -> PolicyContext:
         ask_for_everything=preferences.ask_for_everything or conf().ask_for_everything,
         sandbox_network_reads=conf().sandbox_network_reads,
         rules=tuple(_rules(session)),
-        tool_policies=preferences.tool_policies,
-        tool_classes=around.extra_tools,
+        tool_policies={**preferences.tool_policies, **foreign.policies},
+        tool_classes=foreign.classes,
         protected_paths=(data_dir(),),
     )
 
 
 def offered_tools(session: AgentSession) -> frozenset[str]:
     """The tools that the session's mode leaves; deny mode leaves none."""
+    return _own_tools(session) | foreign_tools(session).offered
+
+
+def _own_tools(session: AgentSession) -> frozenset[str]:
+    """Without those of the servers that people connected."""
     if session.security_mode == SecurityMode.DENY:
         return frozenset()
     offered = frozenset(get_all_tool_names(OWN_SERVERS))

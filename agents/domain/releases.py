@@ -8,6 +8,7 @@ than whatever was changed.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from django.db import transaction
@@ -57,6 +58,18 @@ def settle_of_person(person: User, actor: User) -> int:
     """Answer what waits in the sessions of a person whose limit was changed."""
     of_person = ApprovalRequest.objects.filter(session__owner=person)
     return _settle_all(of_person.pending(), actor)
+
+
+def settle_tools(names: Iterable[str], owner: User | None, actor: User) -> int:
+    """Answer what waits to use one of these tools, which are treated differently now.
+
+    Args:
+        owner: whose agents have them; None: everybody's.
+    """
+    waiting = ApprovalRequest.objects.filter(tool_name__in=list(names)).pending()
+    if owner is not None:
+        waiting = waiting.filter(session__owner=owner)
+    return _settle_all(waiting, actor)
 
 
 def _settle_all(waiting: ApprovalRequestQuerySet, actor: User | None) -> int:
@@ -141,7 +154,7 @@ def _judge(approval: ApprovalRequest) -> Verdict:
         approval.tool_name, approval.tool_input, agent_id=approval.agent_id or None
     )
     around = permissions.surroundings_of(
-        approval.session_id, jailed=bool(approval.run.jailed), call=call
+        approval.session_id, jailed=bool(approval.run.jailed)
     )
     return decide(call, permissions.policy_context(approval.session_id, around))
 

@@ -61,6 +61,8 @@ class LaunchConfig:
     security_mode: str = ""
     system_prompt: str = ""
     network: str = Network.NONE
+    mcp_servers_off: list[str] = field(default_factory=list)
+    """Ids of the MCP servers that the agent is not given."""
     folder: ListedFolder | None = None
     worktree: bool = False
     """Work in a git worktree of the folder instead of in the folder itself."""
@@ -132,6 +134,7 @@ def _new_session(owner: User, task: str, config: LaunchConfig) -> AgentSession:
         system_prompt=clean_text(config.system_prompt),
         on_timeout=preferences.on_timeout,
         network=config.network,
+        mcp_servers_off=config.mcp_servers_off,
         max_steps=config.max_steps,
         max_budget_usd_micros=config.max_budget_usd_micros,
     )
@@ -198,8 +201,8 @@ def update_session(session: AgentSession, user: User, **fields: Any) -> None:
     """Change settings of a session; a running agent is told at once.
 
     `fields` may name security_mode, model, effort, system_prompt, network, pinned,
-    on_timeout and mode. What waits for a person and is allowed or forbidden by the new
-    mode is answered by it.
+    mcp_servers_off, on_timeout and mode. What waits for a person and is allowed or
+    forbidden by the new mode is answered by it.
 
     Raises: InvalidInputError naming the field.
     """
@@ -230,11 +233,8 @@ def _check_security_mode(session: AgentSession, user: User, mode: str) -> None:
 
 
 def _binds_differently(session: AgentSession, before: AgentSession) -> bool:
-    return (session.security_mode, session.allowed_tools, session.mode) != (
-        before.security_mode,
-        before.allowed_tools,
-        before.mode,
-    )
+    names = ("security_mode", "allowed_tools", "mode", "mcp_servers_off")
+    return any(getattr(session, name) != getattr(before, name) for name in names)
 
 
 def _note_changes(session: AgentSession, before: AgentSession, user: User) -> None:

@@ -30,7 +30,7 @@ from .locks import lock_run
 NAME_CHARACTERS = 60
 _FROM_HOST = (
     *("owner", "mode", "model", "provider", "effort", "security_mode"),
-    *("allowed_tools", "on_timeout", "network", "cwd"),
+    *("allowed_tools", "mcp_servers_off", "on_timeout", "network", "cwd"),
 )
 
 

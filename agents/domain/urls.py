@@ -34,6 +34,18 @@ def check_base_url(url: str, *, allow_private: bool) -> None:
             )
 
 
+def check_server_url(url: str, *, allow_private: bool) -> None:
+    """The same for the address of an MCP server, which may have a query.
+
+    Raises: InvalidInputError: field `url`.
+    """
+    try:
+        check_base_url(url.partition("?")[0], allow_private=allow_private)
+    except InvalidInputError as error:
+        sentence = error.user_message.replace("add providers", "add servers")
+        raise InvalidInputError(sentence, field="url") from error
+
+
 def is_public_address(address: str) -> bool:
     """Whether an IP address is one of the open internet.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,6 @@ from agents.models.messages import ToolOutcome
 from agents.models.users import OnTimeout
 from agents.policy.decision import ToolCall, Verdict, decide
 from agents.policy.modes import Effect
-from agents.policy.tools import ToolClass
 from agents.tasks import spawn
 
 from .database import in_database, own_database_thread
@@ -72,7 +70,6 @@ class Gate:
     """Decides the calls of one CLI process. `turn` is the run that is on now."""
 
     places: Places
-    extra_tools: Mapping[str, ToolClass] = field(default_factory=dict)
     turn: Turn | None = field(default=None, init=False)
     _permission_modes: dict[str, str] = field(default_factory=dict)
     _edited: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -170,7 +167,6 @@ class Gate:
             home=self.places.home,
             tmp=self.places.tmp,
             config_dir=self.places.config_dir,
-            extra_tools=self.extra_tools,
         )
         context = await in_database(permissions.policy_context, turn.session_id, around)
         return decide(

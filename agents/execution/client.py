@@ -19,6 +19,7 @@ from claude_agent_sdk import ClaudeSDKClient, ResultMessage
 from agents.conf import conf
 from agents.gateway.lines import Line, Upstream
 from agents.gateway.server import Gateway
+from agents.mcp.bridge import Bridge
 from agents.tasks import spawn
 from agents.workspaces.folders import (
     session_home,
@@ -58,12 +59,19 @@ class _StopReading:
 
 class AgentClient:
     def __init__(
-        self, setup: ClientSetup, gateway: Gateway, upstream: Upstream, *, jailed: bool
+        self,
+        setup: ClientSetup,
+        gateway: Gateway,
+        upstream: Upstream,
+        bridge: Bridge,
+        *,
+        jailed: bool,
     ) -> None:
         self.setup = setup
         self.jailed = jailed
         self.idle_since = asyncio.get_running_loop().time()
         self._gateway = gateway
+        self._bridge = bridge
         self._stderr: deque[str] = deque(maxlen=STDERR_LINES)
         self._messages: asyncio.Queue[Any] = asyncio.Queue()
         self._closing = asyncio.Event()
@@ -180,6 +188,7 @@ class AgentClient:
             setup,
             start,
             gate=self.gate,
+            call_tool=self._bridge.call,
             launcher=launcher,
             environment=environment,
             jailed=self.jailed,

@@ -7,11 +7,13 @@ from uuid import UUID
 
 from agents.conf import conf
 from agents.gateway.server import Gateway
+from agents.mcp.bridge import Bridge
 from agents.tasks import spawn
 
 from .client import AgentClient
 from .confinement import JailStatus
 from .preparation import Prepared
+from .tool_servers import ServerWays
 from .turn import Turn
 
 
@@ -19,6 +21,7 @@ class ClientPool:
     def __init__(self, gateway: Gateway, jail: JailStatus) -> None:
         self._gateway = gateway
         self._jail = jail
+        self._bridge = Bridge(ServerWays(jail))
         self._clients: dict[UUID, AgentClient] = {}
         self._busy: set[UUID] = set()
         self._closings: dict[UUID, asyncio.Task[None]] = {}
@@ -50,6 +53,7 @@ class ClientPool:
                 prepared.setup,
                 self._gateway,
                 prepared.upstream,
+                self._bridge,
                 jailed=self._jail.jailed,
             )
             client.gate.begin_turn(turn)
@@ -104,6 +108,7 @@ class ClientPool:
             # Asked again: closing the one before took time.
             if is_due and self._is_idle(client):
                 await self._close(client.setup.session_id)
+        await self._bridge.tidy()
 
     def _is_idle(self, client: AgentClient) -> bool:
         session_id = client.setup.session_id
@@ -121,7 +126,9 @@ class ClientPool:
 
     async def close_all(self) -> None:
         known = {*self._clients, *self._closings}
-        await asyncio.gather(*(self._close(each) for each in known))
+        await asyncio.gather(
+            self._bridge.close(), *(self._close(each) for each in known)
+        )
 
     async def _close(self, session_id: UUID) -> None:
         """Close and wait; a close that has begun goes on even if nobody waits."""

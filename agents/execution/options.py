@@ -23,7 +23,9 @@ from claude_agent_sdk.types import (
 )
 
 from agents.conf import conf
+from agents.domain.mcp_offers import OfferedServer
 from agents.domain.permissions import offered_tools
+from agents.mcp.builder import CallTool, build_mcp_servers
 from agents.mcp.tools.invoke_agent import SERVER_NAME as INVOKE_AGENT
 from agents.mcp.tools.invoke_agent import invoke_agent_server
 from agents.models import AgentSession
@@ -54,6 +56,8 @@ class ClientSetup:
     folder_inode: int = 0
     """The jail shows the folder that was there when it was built, not its path."""
     mounts: JailMounts = NO_MOUNTS
+    servers: tuple[OfferedServer, ...] = ()
+    """The MCP servers that people connected, with the tools that are offered."""
     is_verbatim: bool = True
     """False only for a process that is given nothing but a command of our own."""
 
@@ -80,6 +84,7 @@ def build_agent_options(
     start: Start,
     *,
     gate: Gate,
+    call_tool: CallTool,
     launcher: Path,
     environment: dict[str, str],
     jailed: bool,
@@ -98,7 +103,7 @@ def build_agent_options(
             type="preset", preset="claude_code", snapshot=False
         ),
         tools=[name for name in setup.tools if not _is_of_server(name)],
-        mcp_servers=_servers(setup),
+        mcp_servers=_servers(setup, call_tool),
         allowed_tools=[],
         permission_mode="default",
         can_use_tool=can_use_tool,
@@ -127,11 +132,14 @@ def _is_of_server(tool_name: str) -> bool:
     return tool_name.startswith("mcp__")
 
 
-def _servers(setup: ClientSetup) -> dict[str, McpServerConfig]:
-    """Our own tools, each server only where one of its tools is offered."""
-    if not any(INVOKE_AGENT in name for name in setup.tools):
-        return {}
-    return {INVOKE_AGENT: invoke_agent_server(setup.session_id)}
+def _servers(setup: ClientSetup, call_tool: CallTool) -> dict[str, McpServerConfig]:
+    """Each server only where one of its tools is offered, our own ones as well."""
+    servers: dict[str, McpServerConfig] = {
+        **build_mcp_servers(setup.servers, call_tool)
+    }
+    if any(INVOKE_AGENT in name for name in setup.tools):
+        servers[INVOKE_AGENT] = invoke_agent_server(setup.session_id)
+    return servers
 
 
 def _conversation(setup: ClientSetup, start: Start) -> dict[str, Any]:

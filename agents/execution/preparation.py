@@ -10,6 +10,7 @@ from claude_agent_sdk import project_key_for_directory
 
 from agents.conf import conf
 from agents.domain import workspaces
+from agents.domain.mcp_offers import offered_servers
 from agents.domain.model_choice import get_session_model, resolve_model_id
 from agents.domain.providers import provider_for
 from agents.domain.snapshots import restores_files
@@ -82,6 +83,7 @@ def prepare(run: Run, jail: JailStatus) -> Prepared:
         effort=session.effort,
         system_prompt=session_system_prompt(session),
         tools=compute_tool_permissions(session),
+        servers=offered_servers(session),
         max_steps=session.max_steps,
         network=session.network == Network.OPEN,
         provider_id=provider.pk,

@@ -15,6 +15,8 @@ from agents.models.approvals import ApprovalStatus
 from agents.models.messages import MessageQuerySet, MessageRole
 from agents.models.runs import RunKind
 
+from .prompt_context import build_connected_tools_context
+
 PromptContent = str | list[dict[str, Any]]
 
 RESUMED = (
@@ -49,6 +51,7 @@ def session_system_prompt(session: AgentSession) -> str | None:
         preferences.system_prompt,
         mode.system_prompt if mode else "",
         session.system_prompt,
+        build_connected_tools_context(session),
     )
 
 

@@ -13,6 +13,7 @@ from .events import SessionEvent
 from .folders import ListedFolder
 from .groups import ToolGroupMeta
 from .invites import Invite
+from .mcp_servers import McpServer, McpTool
 from .messages import Message
 from .modes import Mode
 from .providers import Provider
@@ -34,6 +35,8 @@ __all__ = [
     "CostEntry",
     "Invite",
     "ListedFolder",
+    "McpServer",
+    "McpTool",
     "Message",
     "MessageBranch",
     "Mode",

@@ -101,6 +101,8 @@ class AgentSession(PublicIdModel):
     )
     allowed_tools = models.JSONField(null=True, blank=True)
     """The tools of the mode as last resolved; NULL: every offered tool."""
+    mcp_servers_off = models.JSONField(default=list, blank=True)
+    """Ids of the MCP servers that this session is not given."""
     on_timeout = models.CharField(
         max_length=4, choices=OnTimeout.choices, default=OnTimeout.PARK
     )

@@ -18,6 +18,7 @@ from agents.models import (
     AuditEntry,
     CostEntry,
     ListedFolder,
+    McpServer,
     Message,
     MessageBranch,
     ModelRequest,
@@ -30,6 +31,7 @@ from agents.models import (
 )
 from agents.models.users import Role
 from tests import factories
+from tests.mcp.rows import notes_server
 from tests.people import browser, person
 
 WRITABLE = {User, ListedFolder}
@@ -65,6 +67,7 @@ def fill(name: str) -> AgentSession:
         owner=owner, scope="user", tool="Bash", effect="deny", created_from=approval
     )
     ListedFolder.objects.create(name=name, path=f"/srv/{name}", added_by=owner)
+    notes_server(owner, secrets={"Authorization": "Bearer mcp-s3cret"})
     audit.record("rule.created", actor=owner, target=session, tool="Bash")
     branch = session.active_branch
     assert branch is not None
@@ -310,3 +313,13 @@ def test_the_admin_takes_no_passwords_itself(olga):
     client.post("/admin/login/", {"username": "olga", "password": "correct horse"})
 
     assert "_auth_user_id" not in client.session
+
+
+def test_credentials_of_mcp_servers_are_not_shown(client):
+    fill("anna")
+    server = McpServer.objects.get()
+
+    page = client.get(url(McpServer, "change", server.pk)).text
+
+    assert server.secret_values == {"Authorization": "Bearer mcp-s3cret"}, "the control"
+    assert "mcp-s3cret" not in page

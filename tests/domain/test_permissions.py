@@ -12,14 +12,13 @@ from agents.domain import permissions, sessions
 from agents.domain.accounts import preferences_of
 from agents.models import AgentSession, Mode, PermissionRule, User
 from agents.policy.decision import PolicyContext
-from agents.policy.tools import ToolClass, get_all_tool_names
+from agents.policy.tools import get_all_tool_names
 
 AROUND = permissions.Surroundings(
     jailed=True,
     home=Path("/home/agent"),
     tmp=Path("/tmp"),
     config_dir=Path("/home/agent/.claude"),
-    extra_tools={"mcp__own__look": ToolClass.INTERNAL},
 )
 
 
@@ -51,7 +50,6 @@ def test_it_gathers_what_holds_for_the_session(
     assert context.tool_policies == {"WebFetch": "deny"}
     assert context.protected_paths == (data_dir(),)
     assert context.jailed
-    assert "mcp__own__look" in context.offered_tools
 
 
 @pytest.mark.parametrize("who", ["person", "site"])
@@ -76,7 +74,7 @@ def test_a_change_binds_at_the_next_look(session: AgentSession, alice: User) -> 
     context = context_of(session)
 
     assert context.security_mode == "deny"
-    assert context.offered_tools == {"mcp__own__look"}
+    assert context.offered_tools == frozenset()
 
 
 def test_a_mode_leaves_only_its_tools(session: AgentSession, alice: User) -> None:
@@ -128,12 +126,12 @@ def test_hits_are_counted(alice: User) -> None:
     assert (used.hits, unused.hits) == (2, 0)
 
 
-def test_a_look_takes_three_queries(
+def test_a_look_takes_four_queries(
     session: AgentSession, alice: User, django_assert_num_queries: Any
 ) -> None:
     preferences_of(alice)
     for _ in range(3):
         rule(alice)
 
-    with django_assert_num_queries(3):
+    with django_assert_num_queries(4):
         context_of(session)

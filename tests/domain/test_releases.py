@@ -23,6 +23,7 @@ from agents.models.runs import RunKind, RunState
 from agents.models.sessions import SessionStatus
 from agents.models.users import Role
 from tests import factories
+from tests.mcp.rows import found, make_server
 
 LOOK = {"command": "git status"}
 LOOK_TOO = {"command": "git status --short"}
@@ -274,6 +275,7 @@ def test_what_only_the_process_knows_forbids_nothing(run: Run, alice: User) -> N
 def test_a_connected_servers_tool_is_let_go_like_one_that_writes(
     run: Run, alice: User
 ) -> None:
+    make_server(alice, "Own", tools=(found("look"),))
     waiting = factories.ask_approval(run, "toolu_1", "mcp__own__look", {})
 
     assert not releases.settle_by_policy(waiting)

@@ -11,7 +11,6 @@ from agents.models import AgentSession, ApprovalRequest, Message, PermissionRule
 from agents.models.messages import MessageRole
 from agents.policy.decision import GUARD_NAMES, ToolCall, TraceStep, Verdict, decide
 from agents.policy.modes import Effect
-from agents.policy.tools import find_tool
 from agents.rendering.tool_calls import ToolView, tool_view
 
 _LABELS = {
@@ -33,10 +32,6 @@ _NO_JAIL = "The session’s last process ran without a jail."
 _PLACES = (
     "The agent’s own temporary files, tool results and plans may be elsewhere while its"
     " process runs; there it may read what is refused here."
-)
-_FOREIGN = (
-    "What this tool does is known only while its server is connected. It is judged like"
-    " a tool that writes."
 )
 
 
@@ -104,14 +99,14 @@ def explain_call(session: AgentSession, call: ToolCall, user: User) -> Explanati
     The caller has checked that `user` may see the session.
     """
     jailed = session.runs.exclude(jailed=None).values_list("jailed", flat=True).last()
-    around = surroundings_of(session.pk, jailed=bool(jailed), call=call)
+    around = surroundings_of(session.pk, jailed=bool(jailed))
     verdict = decide(call, policy_context(session.pk, around))
     return Explanation(
         session=session,
         call=call,
         verdict=verdict,
         steps=tuple(_steps(verdict, user)),
-        notes=tuple(_notes(verdict, call, jailed=jailed)),
+        notes=tuple(_notes(verdict, jailed=jailed)),
     )
 
 
@@ -135,7 +130,7 @@ def _step(step: TraceStep, rules: dict[str, PermissionRule]) -> Step:
     )
 
 
-def _notes(verdict: Verdict, call: ToolCall, *, jailed: bool | None) -> Iterable[str]:
+def _notes(verdict: Verdict, *, jailed: bool | None) -> Iterable[str]:
     guards = {step.guard for step in verdict.trace}
     if jailed is None:
         yield _NO_RUN
@@ -143,5 +138,3 @@ def _notes(verdict: Verdict, call: ToolCall, *, jailed: bool | None) -> Iterable
         yield _NO_JAIL
     if "paths" in guards:
         yield _PLACES
-    if call.tool_name.startswith("mcp__") and find_tool(call.tool_name) is None:
-        yield _FOREIGN

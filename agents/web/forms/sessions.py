@@ -19,6 +19,7 @@ from agents.models.users import Effort
 from agents.policy.modes import SecurityMode
 
 from .fields import CleanTextField, RowField
+from .mcp_choice import ServersOffField, offer_servers
 from .people import security_mode_choices
 
 AS_WORKTREE = ":worktree"
@@ -70,6 +71,7 @@ class NewAgentForm(forms.Form):
         max_value=Decimal(100_000),
         decimal_places=2,
     )
+    mcp_servers_off = ServersOffField()
     system_prompt = CleanTextField(
         label="System prompt",
         required=False,
@@ -97,6 +99,7 @@ class NewAgentForm(forms.Form):
         _choose(self, "mode", _modes(user))
         _choose(self, "security_mode", security_mode_choices(user.security_ceiling))
         _choose(self, "folder", _folders())
+        offer_servers(self, user)
         provider = self.fields["provider"]
         assert isinstance(provider, forms.ModelChoiceField)
         usable = Provider.objects.visible_to(user).filter(is_enabled=True)
@@ -133,6 +136,7 @@ class SessionSettingsForm(forms.Form):
         required=False, max_length=200, help_text="Empty: the owner’s default."
     )
     effort = forms.ChoiceField(choices=Effort.choices)
+    mcp_servers_off = ServersOffField()
     system_prompt = CleanTextField(
         label="System prompt",
         required=False,
@@ -146,6 +150,7 @@ class SessionSettingsForm(forms.Form):
         super().__init__(*args, **{"auto_id": "settings-%s", **kwargs})
         _choose(self, "mode", _modes(session.owner))
         _choose(self, "security_mode", _security_modes(session, user))
+        offer_servers(self, session.owner)
         self.initial = {name: getattr(session, name) for name in self.fields}
 
 
