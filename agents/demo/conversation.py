@@ -30,6 +30,8 @@ _NOTES = (
     "[structured-output-enforce]",
 )
 _REPORT = re.compile(r"The report follows:\n(.*?)\nagentId:", re.DOTALL)
+# A prompt that was never stored is sent again before the one that resumes it.
+_JOINT = re.compile(r"\n\n(?=The server was restarted while you waited)")
 _CWD = re.compile(r"(?:Primary w|W)orking directory: (\S[^\n]*)")
 _PLAN_FILE = re.compile(
     r"(?:plan at|plan file already exists at|plan file:?) (/\S+\.md)"
@@ -171,7 +173,7 @@ def _read_text(text: str, exchanges: list[Exchange]) -> None:
     elif last is not None and bare.startswith(_INTERRUPTED):
         last.was_interrupted = True
     elif bare and not bare.startswith((*_NOTES, *_INTERRUPTED)):
-        exchanges.append(Exchange(bare))
+        exchanges.extend(Exchange(prompt) for prompt in _JOINT.split(bare))
 
 
 def _first(pattern: re.Pattern[str], text: str) -> str | None:

@@ -196,6 +196,18 @@ def test_a_denied_call_is_left_out_after_a_restart():
     assert text_of(talk.next()) == expected
 
 
+def test_a_decision_is_heard_behind_a_prompt_that_is_told_again():
+    decision = "Denied: do not make this call. They said: too loud"
+    call = 'call: Bash {"command": "a"}'
+    talk = Talk(
+        'demo: tool Bash {"command": "a"}\ndemo: say end'
+        f"\n\n{RESTARTED}{decision}\n{call}"
+    )
+
+    expected = "do not make this call. They said: too loud|end"
+    assert text_of(talk.next()) == f"I will leave it. You told me: {expected}"
+
+
 def test_continue_with_nothing_before_it_is_an_ordinary_sentence():
     assert text_of(Talk("continue").next()).startswith("I don't know how to do this")
 
