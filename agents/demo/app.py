@@ -225,8 +225,9 @@ class DemoApp:
         length = {"content-length": str(len(body))}
         await send(_head(status, "application/json", {**(headers or {}), **length}))
         shown = b"" if request.method == "HEAD" else body
-        await send({"type": "http.response.body", "body": shown})
+        # First: whoever reads the last byte may look at the record at once.
         self.state.settle(request, "answered" if status < 400 else "refused")
+        await send({"type": "http.response.body", "body": shown})
 
 
 def _models() -> dict[str, Any]:

@@ -87,7 +87,8 @@ async def test_while_the_model_is_silent(
     )
     await stopped(chat)
 
-    assert (await chat.requests(demo))[-1].outcome == "hung up"
+    asked = (await chat.requests(demo))[-1]
+    await until(lambda: asked.outcome == "hung up")
 
 
 async def test_while_the_cli_waits_to_try_again(engine: Engine, alice: User) -> None:
