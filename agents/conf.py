@@ -36,6 +36,12 @@ class Conf:
     delta_save_seconds: float = 1.0
     max_buffer_bytes: int = 64 * 1024 * 1024
 
+    # the time of one turn by its effort; waiting for a person doesn't count
+    low_effort_seconds: float = 2 * 60
+    medium_effort_seconds: float = 10 * 60
+    high_effort_seconds: float = 30 * 60
+    max_effort_seconds: float = 120 * 60
+
     # the CLI's own retries
     cli_max_retries: int = 4
     cli_stream_idle_ms: int = 90_000

@@ -384,6 +384,15 @@ def _write_result(
     return message
 
 
+def note_on_result(run: Run, *, tool_use_id: str, **facts: Any) -> None:
+    """Add to the content of a call's result; the caller holds the session's lock."""
+    message = _tool_row(run, tool_use_id, MessageRole.TOOL_RESULT)
+    if message is None:
+        return
+    if _change(message, content=clean_json({**message.content, **facts})):
+        publish_saved(message, is_new=False)
+
+
 @transaction.atomic
 def record_denial(
     run: Run,

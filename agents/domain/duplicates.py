@@ -39,6 +39,7 @@ _SETTINGS = (
     "effort",
     "max_steps",
     "max_budget_usd_micros",
+    "run_budget_usd_micros",
     "allowed_tools",
     "mcp_servers_off",
     "on_timeout",

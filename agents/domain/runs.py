@@ -13,6 +13,7 @@ from uuid import UUID
 
 from django.db import transaction
 from django.db.models import F
+from django.db.models.functions import Greatest
 from django.utils import timezone
 
 from agents.conf import conf
@@ -39,6 +40,7 @@ from agents.rendering.text import clean_text
 
 from . import analytics, blocks, notices, settling
 from .dispatching import dispatcher
+from .endings import WHOLE, is_success
 from .locks import lock_open_session, lock_session
 from .status import refresh_status
 
@@ -58,10 +60,19 @@ class RunOutcome:
     steps: int = 0
     model_actual: str = ""
     sdk_resume_uuid: UUID | None = None
+    has_unresolved_failure: bool = False
+    """Whether a step failed and no call succeeded after it."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the turn went to its own end, well or badly."""
+        return self.stop_reason in WHOLE
 
     @property
     def success(self) -> bool:
-        return self.stop_reason in (StopReason.NO_TOOL_CALLS, StopReason.COMPLETE_TASK)
+        return is_success(
+            self.stop_reason, has_unresolved_failure=self.has_unresolved_failure
+        )
 
 
 @transaction.atomic
@@ -128,8 +139,10 @@ def mark_running(run: Run, **facts: Any) -> None:
         raise LeaseLostError("Another worker took over this run.")
 
 
-def extend_lease(run: Run) -> datetime | None:
-    """Heartbeat. Returns: when a stop was requested, if one was.
+def extend_lease(run: Run, *, worked_ms: int = 0) -> datetime | None:
+    """Heartbeat. `worked_ms` is how long the turn was at work until now.
+
+    Returns: when a stop was requested, if one was.
 
     Raises: LeaseLostError.
     """
@@ -137,6 +150,7 @@ def extend_lease(run: Run) -> datetime | None:
     extended = _held(run).update(
         heartbeat_at=now,
         lease_expires_at=now + timedelta(seconds=conf().lease_seconds),
+        worked_ms=Greatest("worked_ms", worked_ms),
     )
     if not extended:
         raise LeaseLostError("Another worker took over this run.")
@@ -245,7 +259,9 @@ def _pause_queue(session_id: UUID) -> None:
 
 
 @transaction.atomic
-def park_run(run: Run, *, steps: int = 0, deferred_tool_use_id: str = "") -> bool:
+def park_run(
+    run: Run, *, steps: int = 0, worked_ms: int = 0, deferred_tool_use_id: str = ""
+) -> bool:
     """Let the run wait without a process for what people decide about its calls.
 
     A decision that came in and was not heard counts: then it goes on at once.
@@ -258,6 +274,7 @@ def park_run(run: Run, *, steps: int = 0, deferred_tool_use_id: str = "") -> boo
     lock_session(run.session_id)
     if not _held(run).exists():
         raise LeaseLostError("Another worker took over this run.")
+    Run.objects.filter(pk=run.pk).update(worked_ms=Greatest("worked_ms", worked_ms))
     return _park_if_waiting(run, steps, deferred_tool_use_id)
 
 

@@ -15,6 +15,8 @@ from agents.models.runs import LIVE_STATES, RunState, StopReason
 from agents.models.sessions import ACTIVE_STATUSES, SessionStatus
 from agents.rendering.text import preview
 
+from .endings import WHOLE
+
 _AFTER = {
     StopReason.NO_TOOL_CALLS: SessionStatus.COMPLETED,
     StopReason.COMPLETE_TASK: SessionStatus.COMPLETED,
@@ -45,6 +47,8 @@ def derive_status(session_id: UUID) -> SessionStatus:
         return SessionStatus.STOPPED
     if run is None:
         return SessionStatus.IDLE
+    if run.stop_reason in WHOLE and run.success is False:
+        return SessionStatus.ERROR  # a failed step that nothing made good
     return _AFTER.get(StopReason(run.stop_reason), SessionStatus.STOPPED)
 
 

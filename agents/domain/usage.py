@@ -31,6 +31,10 @@ class Usage:
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
 
+    @property
+    def total_tokens(self) -> int:
+        return sum(asdict(self).values())
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:

@@ -250,6 +250,78 @@ class Retrying(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StepStarted(Event):
+    """The model begins a message of the main conversation."""
+
+    wire: ClassVar[str] = "agent:step_start"
+
+    run_id: UUID
+    step: int
+    max_steps: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepCompleted(Event):
+    """The message and its tool calls are over; `status` is "ok" or "failed"."""
+
+    wire: ClassVar[str] = "agent:step_complete"
+
+    run_id: UUID
+    step: int
+    status: str
+    tool_calls: int
+    tokens: int
+    cost_usd_micros: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Corrected(Event):
+    """A call failed and its error went back to the model with advice."""
+
+    wire: ClassVar[str] = "agent:correction"
+
+    run_id: UUID
+    tool_use_id: str
+    tool_name: str
+    agent_id: str
+    cycle: int
+    max_cycles: int
+    failure_kind: str
+    error: str
+    suggestion: str
+    alternatives: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepFailed(Event):
+    """A tool failed once more after all corrections; it is not run any more."""
+
+    wire: ClassVar[str] = "agent:step_failed"
+
+    run_id: UUID
+    step: int
+    tool_use_id: str
+    tool_name: str
+    agent_id: str
+    failures: int
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetWarned(Event):
+    """Most of a budget is used; told once for each limit."""
+
+    wire: ClassVar[str] = "agent:budget_warning"
+
+    run_id: UUID | None
+    scope: str
+    spent_usd_micros: int
+    limit_usd_micros: int
+    percent: int
+    threshold: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunCompleted(Event):
     wire: ClassVar[str] = "agent:complete"
 
@@ -294,6 +366,11 @@ EVENTS: dict[str, type[Event]] = {
         ContextCleared,
         ToolDenied,
         Retrying,
+        StepStarted,
+        StepCompleted,
+        StepFailed,
+        Corrected,
+        BudgetWarned,
         RunCompleted,
         RunFailed,
     )

@@ -95,14 +95,14 @@ class Gate:
         """What policy says about the call right now; a refusal is recorded."""
         verdict = await self._verdict(turn, call, call.tool_input)
         if verdict.effect == Effect.DENY:
-            await self._record_denial(turn, call, verdict.reason)
+            await self.record_denial(turn, call, verdict.reason)
         return verdict
 
     async def answer(self, turn: Turn, call: Call) -> PermissionResult:
         """Decide the call, waiting for a person where policy asks for one."""
         verdict = await self._verdict(turn, call, call.tool_input)
         if verdict.effect == Effect.DENY:
-            await self._record_denial(turn, call, verdict.reason)
+            await self.record_denial(turn, call, verdict.reason)
             await in_database(_use_up, turn.run, call)
             return PermissionResultDeny(message=verdict.reason)
         # A call that was asked about keeps its answer, whatever policy says by now.
@@ -202,7 +202,7 @@ class Gate:
         verdict = await self._verdict(turn, call, judged)
         if verdict.effect == Effect.DENY:
             why = REFUSED_EDIT.format(verdict.reason) if is_edited else verdict.reason
-            await self._record_denial(turn, call, why)
+            await self.record_denial(turn, call, why)
             return PermissionResultDeny(message=why)
         if is_edited:
             await in_database(_record_edit, turn.run, call, approval)
@@ -218,7 +218,7 @@ class Gate:
             message = approval.message or DENIED_BY_PERSON
         else:
             message = NOT_WAITED_FOR
-        await self._record_denial(turn, call, message)
+        await self.record_denial(turn, call, message)
         if approval.stops_run:
             turn.is_denied_and_stopped = True
         return PermissionResultDeny(message=message, interrupt=approval.stops_run)
@@ -233,7 +233,7 @@ class Gate:
             text=MADE_AGAIN,
         )
 
-    async def _record_denial(self, turn: Turn, call: Call, reason: str) -> None:
+    async def record_denial(self, turn: Turn, call: Call, reason: str) -> None:
         turn.settled.add(call.tool_use_id)
         await in_database(
             blocks.record_denial,

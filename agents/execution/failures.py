@@ -12,6 +12,7 @@ from claude_agent_sdk import (
     ResultMessage,
 )
 
+from agents.domain.endings import WHOLE, Ending, stop_reason_of
 from agents.domain.runs import RunOutcome
 from agents.errors import (
     AgentsError,
@@ -135,55 +136,49 @@ _BY_STATUS = {
     529: OVERLOADED,
 }
 QUOTED_CHARACTERS = 300
-_CONTEXT_REASONS = {"blocking_limit", "prompt_too_long", "rapid_refill_breaker"}
-_STOPPED_REASONS = {"aborted_streaming", "aborted_tools"}
 
 
 def outcome_of_result(turn: Turn, result: ResultMessage) -> RunOutcome:
-    """Map the SDK's last word; a failed turn never looks completed.
-
-    The order is that of the stop reasons in docs/architecture.md: first match.
-    """
-    if turn.is_denied_and_stopped:
-        return outcome(turn, StopReason.DENIED)
-    if result.terminal_reason == "tool_deferred":
-        return outcome(turn, StopReason.PARKED)
-    if turn.stopping.is_set() or result.terminal_reason in _STOPPED_REASONS:
+    """Map the SDK's last word; a failed turn never looks completed."""
+    ending = Ending(
+        stop_cause=turn.stop_cause,
+        is_denied_and_stopped=turn.is_denied_and_stopped,
+        subtype=result.subtype,
+        terminal_reason=result.terminal_reason or "",
+        model_stop_reason=result.stop_reason or "",
+        is_error=result.is_error,
+        completed_task=turn.completed_task,
+    )
+    reason = stop_reason_of(ending)
+    if reason == StopReason.CONTEXT_LIMIT:
+        return error_outcome(turn, CONTEXT_LIMIT, reason)
+    if turn.stop_cause == "trouble":
         return outcome_of_stop(turn)
-    if result.subtype == "error_max_budget_usd":
-        return outcome(turn, StopReason.BUDGET_EXCEEDED)
-    if result.subtype == "error_max_turns":
-        return outcome(turn, StopReason.MAX_STEPS)
-    if _is_out_of_context(result):
-        return error_outcome(turn, CONTEXT_LIMIT, StopReason.CONTEXT_LIMIT)
-    if turn.is_compaction and not turn.is_compacted:
-        return error_outcome(turn, _failure_of_compaction(turn))
-    if result.is_error or result.subtype != "success":
+    if reason == StopReason.ERROR:
         return error_outcome(turn, _failure_of_result(turn, result))
-    if turn.completed_task:
-        return outcome(turn, StopReason.COMPLETE_TASK)
-    return outcome(turn, StopReason.NO_TOOL_CALLS)
-
-
-def _is_out_of_context(result: ResultMessage) -> bool:
-    """Refused as too long, or an answer that broke off as the window was full."""
-    if result.terminal_reason in _CONTEXT_REASONS:
-        return True
-    return result.stop_reason == "model_context_window_exceeded"
+    if turn.is_compaction and not turn.is_compacted and reason in WHOLE:
+        return error_outcome(turn, _failure_of_compaction(turn))
+    return outcome(turn, reason)
 
 
 def outcome_of_stop(turn: Turn) -> RunOutcome:
-    """The turn was ended early: by a person, or since going on was hopeless."""
+    """The turn was ended early: by a person, a limit, or since it was hopeless."""
     if turn.stop_cause == "trouble" and turn.trouble is not None:
         return error_outcome(turn, failure_of_trouble(turn.trouble))
-    return outcome(turn, StopReason.CANCELLED)
+    ending = Ending(
+        stop_cause=turn.stop_cause,
+        is_denied_and_stopped=turn.is_denied_and_stopped,
+        has_result=False,
+    )
+    return outcome(turn, stop_reason_of(ending))
 
 
 def outcome(turn: Turn, reason: StopReason) -> RunOutcome:
     return RunOutcome(
         stop_reason=reason,
-        steps=len(turn.step_ids),
+        steps=turn.steps,
         model_actual=turn.model_actual,
+        has_unresolved_failure=turn.corrections.has_unresolved_failure,
     )
 
 
@@ -194,7 +189,7 @@ def error_outcome(
         stop_reason=reason,
         error_class=failure.error_class,
         error_text=failure.sentence,
-        steps=len(turn.step_ids),
+        steps=turn.steps,
         model_actual=turn.model_actual,
     )
 

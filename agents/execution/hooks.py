@@ -20,10 +20,12 @@ from claude_agent_sdk import (
 from agents.domain import blocks
 from agents.models.messages import ToolOutcome
 from agents.policy.modes import Effect
+from agents.policy.tools import INVOKE_AGENT
 
 from . import metadata
 from .approval import Call, Gate
 from .database import in_database
+from .self_correction import HeardCall, heard_failure, heard_success, refuse
 from .turn import Turn
 
 logger = logging.getLogger(__name__)
@@ -53,7 +55,7 @@ def create_sdk_hooks(gate: Gate) -> tuple[CanUseTool, Hook, Hook]:
         try:
             await _record_call(turn, call)
             await turn.files_recorded.wait()
-            return await gate.answer(turn, call)
+            return _lend_time(turn, call, await gate.answer(turn, call))
         except Exception:
             logger.exception("gate failed for %s in %s", tool_name, turn.session_id)
             return PermissionResultDeny(message=GATE_FAILED)
@@ -77,13 +79,15 @@ def create_sdk_hooks(gate: Gate) -> tuple[CanUseTool, Hook, Hook]:
         if turn is None:
             return {}
         call = _call(data, tool_use_id)
-        told = _tell_of_edit(gate, call, data["hook_event_name"])
+        turn.take_time_back(call.tool_use_id)
+        edit = _words_of_edit(gate, call)
         try:
             await _record_outcome(turn, call, data)
         except Exception:
             # The result message brings it again; the model must hear of the edit.
             logger.exception("result not recorded in %s", turn.session_id)
-        return told
+        advice = await _judge(turn, call, data)
+        return _tell(data["hook_event_name"], edit, advice)
 
     return can_use_tool, pre_tool_hook, post_tool_hook
 
@@ -103,8 +107,19 @@ async def _review(
     verdict = await gate.review(turn, call)
     if verdict.effect == Effect.DENY:
         return _decision("deny", verdict.reason)
+    refusal = refuse(turn, _heard(call), verdict.effect)
+    if refusal is not None:
+        await gate.record_denial(turn, call, refusal.text)
+        return _decision("deny", refusal.text)
     is_put_aside = await gate.hold(turn, call, verdict)
     return _decision("defer" if is_put_aside else "ask", verdict.reason)
+
+
+def _lend_time(turn: Turn, call: Call, answer: PermissionResult) -> PermissionResult:
+    """An agent that is asked has limits of its own, and may wait for a person."""
+    if answer.behavior == "allow" and call.tool_name.endswith(f"__{INVOKE_AGENT}"):
+        turn.lend_time(call.tool_use_id)
+    return answer
 
 
 def _call(data: Any, tool_use_id: str | None) -> Call:
@@ -157,23 +172,42 @@ def _outcome(data: Any) -> ToolOutcome:
     return ToolOutcome.CANCELLED if data.get("is_interrupt") else ToolOutcome.ERROR
 
 
+async def _judge(turn: Turn, call: Call, data: Any) -> str:
+    """Count the call's end. Returns: the advice that the model is given."""
+    match _outcome(data):
+        case ToolOutcome.OK:
+            heard_success(turn, _heard(call))
+        case ToolOutcome.ERROR:
+            error = str(data.get("error") or "")
+            return await heard_failure(turn, _heard(call), error)
+    return ""
+
+
+def _heard(call: Call) -> HeardCall:
+    return HeardCall(call.tool_use_id, call.tool_name, call.tool_input, call.agent_id)
+
+
 def _milliseconds(value: Any) -> int | None:
     return int(value) if isinstance(value, int | float) else None
 
 
-def _tell_of_edit(gate: Gate, call: Call, event: str) -> HookOutput:
+def _words_of_edit(gate: Gate, call: Call) -> str:
     """The model sees its own input in the history, so it is told what really ran."""
     edited = gate.take_edit(call.tool_use_id)
     if edited is None:
+        return ""
+    return (
+        "The user edited the input of this call before approving it."
+        f" What really ran: {call.tool_name} {edited}"
+    )
+
+
+def _tell(event: str, *words: str) -> HookOutput:
+    context = "\n\n".join(filter(None, words))
+    if not context:
         return {}
     return {
-        "hookSpecificOutput": {
-            "hookEventName": event,
-            "additionalContext": (
-                "The user edited the input of this call before approving it."
-                f" What really ran: {call.tool_name} {edited}"
-            ),
-        }
+        "hookSpecificOutput": {"hookEventName": event, "additionalContext": context}
     }
 
 

@@ -38,7 +38,7 @@ async def run_agent_loop(
     Without `content` nothing is said: the CLI goes on by itself with a call that was
     put aside.
 
-    The client is usable afterwards only when the outcome is a success.
+    The client is usable afterwards only when the turn went to its own end.
 
     Raises: ClientFailedError when the CLI's process ended.
     """
@@ -69,6 +69,7 @@ async def _companions(
         spawn(translator.deltas.run(), name=f"deltas-{name}"),
         spawn(_ring_stop(turn, client), name=f"stop-{name}"),
         spawn(watch.run(), name=f"stall-{name}"),
+        spawn(_watch_clock(turn), name=f"clock-{name}"),
     ]
     try:
         yield
@@ -107,6 +108,12 @@ async def _interrupt(
         # The process is ended anyway; what counts is that Stop stops.
         logger.warning("session %s: interrupt failed", client.setup.session_id)
     return None
+
+
+async def _watch_clock(turn: Turn) -> None:
+    turn.clock.start()
+    await turn.clock.until(turn.seconds_limit)
+    turn.stop("timeout")
 
 
 async def _ring_stop(turn: Turn, client: AgentClient) -> None:

@@ -49,7 +49,7 @@ class ClientSetup:
     effort: str
     system_prompt: str | None
     tools: tuple[str, ...]
-    max_steps: int | None
+    max_steps: int
     network: bool
     provider_id: UUID | None
     timezone: str

@@ -28,6 +28,7 @@ from agents.gateway.upstreams import resolve_upstream
 from agents.models import AgentSession, Message, MessageBranch, Preferences, Run
 from agents.models.runs import RunKind
 from agents.models.sessions import Network
+from agents.policy.limits import step_limit
 
 from .confinement import JailStatus
 from .options import ClientSetup, Start, compute_tool_permissions
@@ -84,7 +85,7 @@ def prepare(run: Run, jail: JailStatus) -> Prepared:
         system_prompt=session_system_prompt(session),
         tools=compute_tool_permissions(session),
         servers=offered_servers(session),
-        max_steps=session.max_steps,
+        max_steps=_steps_left(run, session),
         network=session.network == Network.OPEN,
         provider_id=provider.pk,
         timezone=preferences.timezone or "UTC",
@@ -103,6 +104,11 @@ def prepare(run: Run, jail: JailStatus) -> Prepared:
         prompt_id=_name_prompt(run),
         needs_files_first=bool(run.deferred_tool_use_id) or restores_files(run),
     )
+
+
+def _steps_left(run: Run, session: AgentSession) -> int:
+    """The CLI's own limit, a second belt; it takes 0 for no limit."""
+    return max(step_limit(session.effort, session.max_steps) - run.steps, 1)
 
 
 def _content(run: Run) -> PromptContent | None:

@@ -34,7 +34,26 @@ logger = logging.getLogger(__name__)
 STOPPED = "Stopped. What the agent had written is kept."
 DENIED = "Stopped, because the call was denied."
 SHUT_DOWN = "The server was shut down. What the agent had written is kept."
-MAX_STEPS = "The step limit was reached. Continue to let the agent go on."
+STEP_FAILED = (
+    "A tool failed several times in a row, and nothing that the agent did afterwards"
+    " succeeded. What it was asked may not be done."
+)
+LIMIT_CARDS = {
+    StopReason.MAX_STEPS: (
+        "The step limit was reached. Continue to let the agent go on."
+    ),
+    StopReason.TIMEOUT: (
+        "The turn's time is over. Continue to let the agent go on, or raise its effort"
+        " in the settings."
+    ),
+    StopReason.TOO_MANY_FAILURES: (
+        "The agent insisted on calls that had failed several times. Tell it what to do"
+        " differently, or continue."
+    ),
+    StopReason.BUDGET_EXCEEDED: (
+        "The budget is used up. Raise it in the settings to let the agent go on."
+    ),
+}
 
 
 class RunTask:
@@ -54,7 +73,7 @@ class RunTask:
         finally:
             # Also when cancelled, at the end of the stop deadline: then the next
             # start settles the run.
-            keep = ended is not None and ended.success and not self.turn.is_compaction
+            keep = ended is not None and ended.is_whole and not self.turn.is_compaction
             await self._pool.put_back(self.turn.session_id, keep=keep)
         if ended is not None:
             await self._settle(ended)
@@ -63,7 +82,7 @@ class RunTask:
     async def _carry_out(self) -> RunOutcome:
         try:
             ended = await self._follow_turn()
-            return await self._with_resume_point(ended) if ended.success else ended
+            return await self._with_resume_point(ended) if ended.is_whole else ended
         except LeaseLostError:
             raise
         except Exception as error:  # noqa: BLE001  top of a run; logged in _failed
@@ -161,6 +180,7 @@ class RunTask:
                 runs.park_run,
                 turn.run,
                 steps=ended.steps,
+                worked_ms=turn.clock.worked_ms,
                 deferred_tool_use_id=turn.deferred_tool_use_id
                 if ended.stop_reason == StopReason.PARKED
                 else "",
@@ -207,7 +227,9 @@ class RunTask:
                 return "stopped", STOPPED
             case StopReason.DENIED:
                 return "stopped", DENIED
-            case StopReason.MAX_STEPS:
-                return "interrupted", MAX_STEPS
+            case reason if reason in LIMIT_CARDS:
+                return "interrupted", LIMIT_CARDS[reason]
+            case _ if ended.has_unresolved_failure and ended.is_whole:
+                return "step_failed", STEP_FAILED
             case _:
                 return "", ""

@@ -24,6 +24,7 @@ from agents.models import Run
 from agents.tasks import spawn
 
 from .client_pool import ClientPool
+from .clock import WorkClock
 from .confinement import probe_jail
 from .database import in_database, own_database_thread
 from .run_task import RunTask
@@ -142,7 +143,13 @@ class Supervisor:
         )
 
     def _begin(self, run: Run, user_id: UUID, *, is_child: bool) -> None:
-        turn = Turn(run, jailed=self.jail.jailed, on_slot_freed=self._bell.set)
+        turn = Turn(
+            run,
+            jailed=self.jail.jailed,
+            on_slot_freed=self._bell.set,
+            clock=WorkClock(before_seconds=run.worked_ms / 1000),
+            steps_before=run.steps,
+        )
         self._turns[run.pk] = turn
         if self._stopping.is_set():
             turn.stop("shutdown")
@@ -200,7 +207,9 @@ async def _wait_for(event: asyncio.Event, seconds: float) -> bool:
 
 async def _renew(turn: Turn) -> None:
     try:
-        stop_requested_at = await in_database(runs.extend_lease, turn.run)
+        stop_requested_at = await in_database(
+            runs.extend_lease, turn.run, worked_ms=turn.clock.worked_ms
+        )
     except LeaseLostError:
         turn.stop("lease")
         return

@@ -32,6 +32,8 @@ from . import subagents
 from .context import ContextGauge, note_compaction
 from .database import in_database
 from .deltas import BlockStream, DeltaWriter
+from .self_correction import heard_result
+from .steps import StepWatch
 from .turn import Turn
 
 ROLES = {"text": MessageRole.ASSISTANT, "thinking": MessageRole.THINKING}
@@ -44,6 +46,7 @@ class Translator:
     turn: Turn
     deltas: DeltaWriter
     _gauge: ContextGauge = field(default_factory=ContextGauge)
+    _steps: StepWatch = field(default_factory=StepWatch)
     _message_id: str = ""
     _open: dict[int, BlockStream] = field(default_factory=dict)
     _streamed: dict[tuple[str, str], list[UUID]] = field(default_factory=dict)
@@ -68,9 +71,10 @@ class Translator:
             case "message_start":
                 await self._abandon_open()
                 self._message_id = event["message"]["id"]
-                self.turn.step_ids.add(self._message_id)
                 self._gauge.begin(event["message"])
+                await self._steps.begin(self.turn, event)
             case "content_block_start":
+                self._steps.observe(event)
                 await self._start_block(event["index"], event["content_block"])
             case "content_block_delta":
                 self._append(event["index"], event["delta"])
@@ -78,6 +82,7 @@ class Translator:
                 await self._stop_block(event["index"])
             case "message_delta":
                 self._gauge.count(event.get("usage"))
+                self._steps.observe(event)
             case "message_stop":
                 self.turn.board.message_ended(self._message_id)
                 await self._gauge.end(self.turn)
@@ -215,6 +220,8 @@ class Translator:
         )
 
     async def _call(self, message: AssistantMessage, block: ToolUseBlock) -> None:
+        agent_id = self.turn.agent_of_call(message.parent_tool_use_id or "")
+        self.turn.known_calls[block.id] = (block.name, block.input, agent_id)
         row = await in_database(
             blocks.record_tool_call,
             self.turn.run,
@@ -251,6 +258,8 @@ class Translator:
             },
             parent_tool_use_id=message.parent_tool_use_id or "",
         )
+        if block.is_error and not self.turn.stopping.is_set():
+            await heard_result(self.turn, block.tool_use_id, text)
 
     def _outcome(self, block: ToolResultBlock) -> ToolOutcome:
         if not block.is_error:
@@ -279,6 +288,7 @@ class Translator:
         """The turn is over; what is still open is written as it stands."""
         await self.deltas.save_all()
         await self._end_retries(has_helped=False)
+        await self._steps.complete(self.turn)
 
 
 def _text_of(message: AssistantMessage) -> str:

@@ -10,12 +10,17 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 from uuid import UUID
 
+from agents.conf import conf
 from agents.gateway.lines import Trouble
 from agents.models import Run
 from agents.models.runs import RunKind
+from agents.policy.corrections import Corrections
+from agents.policy.limits import step_limit
 
+from .clock import WorkClock, effort_seconds
 from .parking import CallBoard
 
 
@@ -34,7 +39,21 @@ class Turn:
     waiting: int = 0
     """How many of its calls wait for a person; such a turn takes no slot."""
     on_slot_freed: Callable[[], None] = lambda: None
+    clock: WorkClock = field(default_factory=WorkClock)
+    steps_before: int = 0
+    """Those that it took before it was put aside."""
     step_ids: set[str] = field(default_factory=set)
+    has_failed_step: bool = False
+    """Whether the step that is on has failed."""
+    corrections: Corrections = field(default_factory=Corrections)
+    known_calls: dict[str, tuple[str, dict[str, Any], str]] = field(
+        default_factory=dict
+    )
+    """By tool_use id: the tool, its input, and the sub-agent that calls it."""
+    judged_calls: set[str] = field(default_factory=set)
+    """Calls whose success or failure is counted."""
+    lent_to: set[str] = field(default_factory=set)
+    """Calls that work on the time of somebody else."""
     settled: set[str] = field(default_factory=set)
     """Calls (tool_use ids) that were refused here, or whose wait was broken off; the
     CLI's own words for that are not shown."""
@@ -61,15 +80,47 @@ class Turn:
     def session_id(self) -> UUID:
         return self.run.session_id
 
+    @property
+    def steps(self) -> int:
+        return self.steps_before + len(self.step_ids)
+
+    @property
+    def step_limit(self) -> int:
+        session = self.run.session
+        return step_limit(session.effort, session.max_steps)
+
+    @property
+    def seconds_limit(self) -> float:
+        return effort_seconds(self.run.session.effort, conf())
+
+    def agent_of_call(self, parent_tool_use_id: str) -> str:
+        """The sub-agent that a call started; empty for the main conversation."""
+        agents = self.sub_agents.items()
+        return next((a for a, call in agents if call == parent_tool_use_id), "")
+
+    def lend_time(self, tool_use_id: str) -> None:
+        """An agent that was asked works on a clock of its own."""
+        if tool_use_id not in self.lent_to:
+            self.lent_to.add(tool_use_id)
+            self.clock.hold()
+
+    def take_time_back(self, tool_use_id: str) -> None:
+        if tool_use_id in self.lent_to:
+            self.lent_to.remove(tool_use_id)
+            self.clock.release()
+
     @contextmanager
     def waits_for_person(self) -> Iterator[None]:
-        """Meanwhile the turn takes no slot, and a server that ends has it put aside."""
+        """Meanwhile the turn takes no slot and no time, and a server that ends has it
+        put aside."""
         self.waiting += 1
+        self.clock.hold()
         self.on_slot_freed()
         try:
             yield
         finally:
             self.waiting -= 1
+            self.clock.release()
 
     def cool_down(self) -> None:
         """End the waits for people; without any, end the turn."""
@@ -86,5 +137,7 @@ class Turn:
     def stop_from_gateway(self, trouble: Trouble) -> None:
         """A hopeless answer ends the turn now instead of after minutes of retries."""
         self.trouble = trouble
-        if trouble.is_hopeless:
+        if trouble.kind == "budget":
+            self.stop("budget")
+        elif trouble.is_hopeless:
             self.stop("trouble")

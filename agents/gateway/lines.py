@@ -25,6 +25,7 @@ TroubleKind: TypeAlias = Literal[
     "unreachable",
     "cut",
     "bad_request",
+    "budget",
 ]
 
 

@@ -35,9 +35,11 @@ from agents.events.vocabulary import (
     ApprovalResolved,
     BranchCreated,
     BranchSwitched,
+    BudgetWarned,
     Compacted,
     ContextCleared,
     ContextUpdated,
+    Corrected,
     CostUpdated,
     Event,
     GroupMetaUpdated,
@@ -51,6 +53,9 @@ from agents.events.vocabulary import (
     SessionDeleted,
     SessionResumed,
     StatusChanged,
+    StepCompleted,
+    StepFailed,
+    StepStarted,
     StreamDelta,
     StreamEnded,
     StreamStarted,
@@ -338,6 +343,7 @@ def _name_group(
 
 _MESSAGE = Frame(("tail", "waiting", "queue"), _put)
 _TOOL = Frame(_RUN, _put_tool)
+_MESSAGE_OF_TOOL = Frame(("tail",), _put_tool)
 # Another line of the conversation: the whole transcript changes.
 _BRANCH = Frame(is_everything=True)
 # No row tells of it: `consumers` sends it by a frame of its own, as it comes.
@@ -366,6 +372,11 @@ FRAMES: dict[str, Frame] = {
     ContextCleared.wire: Frame(("context", "tail", "queue"), _put),
     ToolDenied.wire: _TOOL,
     Retrying.wire: Frame(("tail",)),
+    StepStarted.wire: Frame(("tail",)),
+    StepCompleted.wire: Frame(("tail",)),
+    StepFailed.wire: _MESSAGE_OF_TOOL,
+    Corrected.wire: _MESSAGE_OF_TOOL,
+    BudgetWarned.wire: Frame(("facts", "tail")),
     RunCompleted.wire: Frame(_RUN),
     RunFailed.wire: Frame(_RUN),
 }

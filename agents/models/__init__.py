@@ -9,6 +9,7 @@ from .analytics import AnalyticsEvent
 from .approvals import ApprovalRequest
 from .audit import AuditEntry
 from .branches import MessageBranch
+from .budgets import Budget
 from .events import SessionEvent
 from .folders import ListedFolder
 from .groups import ToolGroupMeta
@@ -32,6 +33,7 @@ __all__ = [
     "AnalyticsEvent",
     "ApprovalRequest",
     "AuditEntry",
+    "Budget",
     "CostEntry",
     "Invite",
     "ListedFolder",

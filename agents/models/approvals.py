@@ -24,6 +24,7 @@ class ApprovalKind(models.TextChoices):
     APPROVAL = "approval", "Approval"
     QUESTION = "question", "Question"
     PLAN = "plan", "Plan"
+    BUDGET = "budget", "Budget"
 
 
 class ApprovalScope(models.TextChoices):

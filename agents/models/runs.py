@@ -95,6 +95,10 @@ class Run(PublicIdModel):
     fencing = models.PositiveIntegerField(default=0)
     heartbeat_at = models.DateTimeField(null=True, blank=True)
     steps = models.PositiveIntegerField(default=0)
+    max_steps = models.PositiveIntegerField(null=True, blank=True)
+    """How many it may take, as it was when it began; NULL until then."""
+    worked_ms = models.PositiveBigIntegerField(default=0)
+    """How long it was at work before it was put aside, waiting left out."""
     cost_usd_micros = models.PositiveBigIntegerField(default=0)
     input_tokens = models.PositiveBigIntegerField(default=0)
     output_tokens = models.PositiveBigIntegerField(default=0)

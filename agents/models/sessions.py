@@ -96,6 +96,8 @@ class AgentSession(PublicIdModel):
     )
     max_steps = models.PositiveIntegerField(null=True, blank=True)
     max_budget_usd_micros = models.PositiveBigIntegerField(null=True, blank=True)
+    run_budget_usd_micros = models.PositiveBigIntegerField(null=True, blank=True)
+    """What one of its turns may cost, as a person set it; raises stand on `Budget`."""
     security_mode = models.CharField(
         max_length=10, choices=SECURITY_MODE_CHOICES, default=SecurityMode.ASK.value
     )

@@ -44,6 +44,7 @@ class CostEntry(models.Model):
         indexes = [
             models.Index(fields=["session", "created_at"], name="cost_by_session"),
             models.Index(fields=["user", "created_at"], name="cost_by_user"),
+            models.Index(fields=["created_at"], name="cost_by_time"),
         ]
         constraints = [
             models.UniqueConstraint(

@@ -83,6 +83,8 @@ class Preferences(models.Model):
     default_effort = models.CharField(
         max_length=6, choices=Effort.choices, default=Effort.MEDIUM
     )
+    run_budget_usd_micros = models.PositiveBigIntegerField(null=True, blank=True)
+    """What one turn of a new agent may cost."""
     default_security_mode = models.CharField(
         max_length=10, choices=SECURITY_MODE_CHOICES, default=SecurityMode.ASK.value
     )

@@ -174,6 +174,8 @@ _NOTICES = {
     "error": _Notice("error", "circle-alert", "The turn failed"),
     "interrupted": _Notice("error", "power", "The turn was cut off"),
     "stopped": _Notice("info", "circle-stop", "Stopped"),
+    "step_failed": _Notice("info", "triangle-alert", "A step failed"),
+    "budget": _Notice("info", "wallet", "The budget is nearly used up"),
     "retry": _Notice("retry", "refresh-cw", "Trying again"),
     "stalled": _Notice("stalled", "hourglass", "No word from the model"),
     "denied": _Notice("info", "shield-x", "Denied"),
