@@ -15,7 +15,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from agents.conf import conf
-from agents.errors import AlreadyDecidedError, InvalidInputError
+from agents.errors import AlreadyDecidedError, InvalidInputError, NotAllowedError
 from agents.events.bus import publish_on_commit
 from agents.events.vocabulary import ApprovalRequested
 from agents.models import ApprovalRequest, PermissionRule, Run, User
@@ -27,7 +27,7 @@ from agents.policy.paths import Place
 from agents.policy.rules import Rule, suggest_rule
 from agents.rendering.text import clean_json, clean_text
 
-from . import analytics, audit, releases, runs, schemas, settling
+from . import analytics, audit, budgets, releases, runs, schemas, settling
 from .locks import lock_run, lock_session
 from .status import refresh_status
 
@@ -72,6 +72,7 @@ def open_approval(
     reason: str = "",
     rule_id: str = "",
     agent_id: str = "",
+    kind: ApprovalKind | None = None,
     hot_seconds: float | None = None,
     track_analytics: bool = True,
 ) -> ApprovalRequest:
@@ -89,7 +90,7 @@ def open_approval(
         **fitting(ApprovalRequest, tool_use_id=tool_use_id),
         defaults={
             "run": run,
-            "kind": _KINDS.get(tool_name, ApprovalKind.APPROVAL),
+            "kind": kind or _KINDS.get(tool_name, ApprovalKind.APPROVAL),
             "tool_input": clean_json(tool_input),
             "input_sha256": hash_input(tool_name, tool_input),
             **fitting(
@@ -130,7 +131,9 @@ def decide_approval(
     Raises:
         AlreadyDecidedError: somebody else was first, or it ended; says who.
         InvalidInputError: the edited input is not what the tool takes.
+        NotAllowedError: only an owner raises the budget of a person or of the site.
     """
+    _check_may_raise(approval, user, decision)
     updated_input = _checked_input(approval, decision)
     rule = _suggested_rule(approval, decision)
     with transaction.atomic():
@@ -155,6 +158,8 @@ def decide_approval(
         approval.refresh_from_db()
         if not won:
             raise AlreadyDecidedError(describe_outcome(approval))
+        if decision.is_approved and approval.kind == ApprovalKind.BUDGET:
+            _raise_budget(approval, user)
         kept = _keep_rule(approval, user, rule) if rule is not None else None
         audit.record(
             "approval.decided",
@@ -170,7 +175,22 @@ def decide_approval(
         runs.resume_if_decided(approval.run_id)
     if kept is not None:
         releases.settle_by_rule(kept)
+    if approval.kind == ApprovalKind.BUDGET:
+        releases.release_within_budgets()
     return approval
+
+
+def _check_may_raise(approval: ApprovalRequest, user: User, decision: Decision) -> None:
+    is_raise = approval.kind == ApprovalKind.BUDGET and decision.is_approved
+    if is_raise and not approval.may_be_raised_by(user):
+        raise NotAllowedError("Only an owner of this site may raise this budget.")
+
+
+def _raise_budget(approval: ApprovalRequest, user: User) -> None:
+    facts = approval.tool_input
+    budgets.raise_to(
+        UUID(facts["budget_id"]), facts["raises_to_usd_micros"], actor=user
+    )
 
 
 def _checked_input(
@@ -178,6 +198,10 @@ def _checked_input(
 ) -> dict[str, Any] | None:
     if decision.updated_input is None or not decision.is_approved:
         return None
+    if approval.kind == ApprovalKind.BUDGET:
+        raise InvalidInputError(
+            "This request has no input to edit.", field="updated_input"
+        )
     updated: dict[str, Any] = clean_json(decision.updated_input)
     if updated == approval.tool_input:
         return None
@@ -218,7 +242,7 @@ def preview_rule(approval: ApprovalRequest) -> Rule | None:
     None where nothing is safe, and where a rule asks each time, since that stays
     stronger.
     """
-    if approval.rule_id:
+    if approval.rule_id or approval.kind == ApprovalKind.BUDGET:
         return None
     call = ToolCall(approval.tool_name, approval.tool_input)
     return suggest_rule(call, Place(Path(approval.session.cwd), None))

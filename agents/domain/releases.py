@@ -25,7 +25,7 @@ from agents.models.rules import RuleScope
 from agents.policy.decision import ToolCall, TraceStep, Verdict, decide
 from agents.policy.modes import Effect
 
-from . import audit, permissions, runs, settling
+from . import audit, budgets, permissions, runs, settling
 from .locks import lock_session
 from .status import refresh_status
 
@@ -74,7 +74,8 @@ def settle_tools(names: Iterable[str], owner: User | None, actor: User) -> int:
 
 def _settle_all(waiting: ApprovalRequestQuerySet, actor: User | None) -> int:
     """Each session in a transaction of its own: only one is ever locked at a time."""
-    in_order = waiting.order_by("session_id", "created_at", "pk")
+    calls = waiting.exclude(kind=ApprovalKind.BUDGET)
+    in_order = calls.order_by("session_id", "created_at", "pk")
     return sum(settle_by_policy(approval, actor) for approval in list(in_order))
 
 
@@ -146,6 +147,30 @@ def _follow_up(
     )
     refresh_status(session.pk)
     runs.resume_if_decided(approval.run_id)
+
+
+def release_within_budgets() -> int:
+    """Let go on what waits for a budget that has room again.
+
+    Returns: how many were released.
+    """
+    waiting = ApprovalRequest.objects.pending().filter(kind=ApprovalKind.BUDGET)
+    return sum(_release_within_budget(approval) for approval in waiting)
+
+
+def _release_within_budget(approval: ApprovalRequest) -> bool:
+    if budgets.find_used_up(approval.session_id) is not None:
+        return False
+    try:
+        with transaction.atomic():
+            lock_session(approval.session_id)
+            won = settling.settle(approval, ApprovalStatus.APPROVED)
+            if won:
+                refresh_status(approval.session_id)
+                runs.resume_if_decided(approval.run_id)
+    except SessionGoneError:
+        return False
+    return won
 
 
 def _judge(approval: ApprovalRequest) -> Verdict:

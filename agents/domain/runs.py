@@ -25,8 +25,8 @@ from agents.errors import (
 )
 from agents.events.bus import control_group, publish_on_commit, ring_on_commit
 from agents.events.vocabulary import QueueUpdated, RunCompleted, RunFailed
-from agents.models import AgentSession, Message, Run
-from agents.models.approvals import ApprovalStatus
+from agents.models import AgentSession, ApprovalRequest, Message, Run
+from agents.models.approvals import ApprovalKind, ApprovalStatus
 from agents.models.messages import MessageRole
 from agents.models.runs import (
     LIVE_STATES,
@@ -47,6 +47,7 @@ from .status import refresh_status
 CONTINUE_PROMPT = "Please continue where you left off."
 INTERRUPTED = "The server stopped while the agent was at work."
 UNANSWERED = "Stopped, because nobody decided about the call in time."
+NO_MORE_BUDGET = "Stopped: the budget is used up and was not raised."
 DENIED_AND_STOPPED = "Stopped, because the call was denied."
 
 
@@ -315,16 +316,24 @@ def resume_if_decided(run_id: UUID) -> bool:
         return False
     decided = list(run.approvals.unheard())
     for approval in decided:
-        if approval.status == ApprovalStatus.DENIED:
+        is_denied = approval.status == ApprovalStatus.DENIED
+        if is_denied and approval.kind != ApprovalKind.BUDGET:
             settling.write_denial(run, approval)
     if not decided:
         _end_parked(run, StopReason.CANCELLED, UNANSWERED)
+    elif any(_is_denied_budget(approval) for approval in decided):
+        _end_parked(run, StopReason.BUDGET_EXCEEDED, NO_MORE_BUDGET)
     elif any(approval.stops_run for approval in decided):
         _end_parked(run, StopReason.DENIED, DENIED_AND_STOPPED)
     else:
         _requeue(run)
         return True
     return False
+
+
+def _is_denied_budget(approval: ApprovalRequest) -> bool:
+    is_denied = approval.status == ApprovalStatus.DENIED
+    return is_denied and approval.kind == ApprovalKind.BUDGET
 
 
 def _end_parked(run: Run, stop_reason: StopReason, sentence: str) -> None:

@@ -29,7 +29,7 @@ from agents.models.users import Effort
 from agents.policy.modes import SecurityMode
 from agents.rendering.text import clean_text, preview
 
-from . import analytics, audit, messages, releases
+from . import analytics, audit, budgets, messages, releases
 from .accounts import preferences_of
 from .lifecycle import close_session as close_session
 from .lifecycle import delete_session as delete_session
@@ -45,7 +45,8 @@ from .subagents import share_with_sub_agents
 from .workspaces import choose_folder
 
 NAME_CHARACTERS = 60
-_CHOSEN = ("model", "effort", "network", "max_steps", "max_budget_usd_micros")
+_BUDGETS = ("max_budget_usd_micros", "run_budget_usd_micros")
+_CHOSEN = ("model", "effort", "network", "max_steps", *_BUDGETS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +69,8 @@ class LaunchConfig:
     """Work in a git worktree of the folder instead of in the folder itself."""
     max_steps: int | None = None
     max_budget_usd_micros: int | None = None
+    run_budget_usd_micros: int | None = None
+    """None: what the person prefers."""
     client_message_id: UUID | None = None
     attachments: dict[str, Any] = field(default_factory=dict)
 
@@ -137,6 +140,8 @@ def _new_session(owner: User, task: str, config: LaunchConfig) -> AgentSession:
         mcp_servers_off=config.mcp_servers_off,
         max_steps=config.max_steps,
         max_budget_usd_micros=config.max_budget_usd_micros,
+        run_budget_usd_micros=config.run_budget_usd_micros
+        or preferences.run_budget_usd_micros,
     )
     _check(session, _CHOSEN)
     folder = config.folder or preferences.default_folder
@@ -200,9 +205,9 @@ def rename_session(session: AgentSession, name: str) -> None:
 def update_session(session: AgentSession, user: User, **fields: Any) -> None:
     """Change settings of a session; a running agent is told at once.
 
-    `fields` may name security_mode, model, effort, system_prompt, network, pinned,
-    mcp_servers_off, on_timeout and mode. What waits for a person and is allowed or
-    forbidden by the new mode is answered by it.
+    `fields` may name security_mode, model, effort, max_steps, system_prompt, network,
+    pinned, mcp_servers_off, on_timeout, mode and the budgets. What waits for a person
+    and is allowed or forbidden by the new mode is answered by it.
 
     Raises: InvalidInputError naming the field.
     """
@@ -219,6 +224,9 @@ def update_session(session: AgentSession, user: User, **fields: Any) -> None:
     _check(session, fields)
     session.save(update_fields=list(fields))
     share_with_sub_agents(session, fields)
+    if any(getattr(session, name) != getattr(before, name) for name in _BUDGETS):
+        budgets.forget_raises(session)
+        transaction.on_commit(releases.release_within_budgets)
     _note_changes(session, before, user)
     ring_on_commit(control_group(session.pk), {"type": "control.changed"})
     publish_status(session.pk)

@@ -17,6 +17,7 @@ from agents.events.vocabulary import CostUpdated
 from agents.models import AgentSession, CostEntry, Run
 from agents.models.fields import fitting
 
+from . import budgets
 from .locks import lock_session
 
 PRICES_FILE = Path(__file__).with_name("prices.toml")
@@ -112,6 +113,7 @@ def record_usage(
     if not is_new:
         CostEntry.objects.filter(pk=entry.pk).update(**counts)
     _add_up(session, entry.run)
+    budgets.watch(session, entry.run)
     for sub_agent in _sub_agents(session, agent_id):
         add_up_sub_agent(sub_agent)
     return True

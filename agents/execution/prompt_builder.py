@@ -11,7 +11,7 @@ from agents.domain.model_choice import get_session_model
 from agents.domain.queries.branches import lineage, within
 from agents.domain.transcripts import has_entry
 from agents.models import AgentSession, ApprovalRequest, Message, Mode, Run
-from agents.models.approvals import ApprovalStatus
+from agents.models.approvals import ApprovalKind, ApprovalStatus
 from agents.models.messages import MessageQuerySet, MessageRole
 from agents.models.runs import RunKind
 
@@ -22,6 +22,10 @@ PromptContent = str | list[dict[str, Any]]
 RESUMED = (
     "The server was restarted while you waited for a decision about a tool call. The"
     " decision has come in:"
+)
+BUDGET_RAISED = (
+    "Continue exactly where you stopped. You were interrupted because a budget was used"
+    " up, and it has been raised since. A call that has no result was not finished."
 )
 NOT_DECIDED = (
     "The server was restarted while you waited for a decision about a tool call, and"
@@ -104,7 +108,13 @@ def _is_heard(run: Run, message: Message) -> bool:
 
 def _decisions(run: Run) -> str:
     decided = approvals.undelivered_decisions(run)
-    return _resume_prompt(decided) if decided else NOT_DECIDED
+    calls = [each for each in decided if each.kind != ApprovalKind.BUDGET]
+    parts = [_resume_prompt(calls)] if calls else []
+    for raised in decided:
+        if raised.kind == ApprovalKind.BUDGET:
+            approvals.consume(raised.pk)
+            parts[:1] = [BUDGET_RAISED, *parts[:1]]
+    return "\n\n".join(parts) or NOT_DECIDED
 
 
 def _source(image: dict[str, str]) -> dict[str, str]:

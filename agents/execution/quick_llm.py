@@ -16,6 +16,7 @@ import anthropic
 import httpx2
 
 from agents.conf import conf
+from agents.domain.budgets import refusal_of_call
 from agents.domain.model_choice import cheap_model
 from agents.domain.providers import provider_for
 from agents.domain.usage import Usage, price_of
@@ -108,9 +109,8 @@ def _choose(session_id: UUID, question: _Question) -> tuple[str, Upstream]:
     )
     if session is None:
         raise QuickLlmError("the session is gone")
-    budget = session.max_budget_usd_micros
-    if budget is not None and session.cost_usd_micros >= budget:
-        raise QuickLlmError("the session's budget is used up")
+    if refusal := refusal_of_call(session_id, is_side=True):
+        raise QuickLlmError(refusal)
     provider = provider_for(session)
     model = cheap_model(session, provider)
     price = price_of(model)

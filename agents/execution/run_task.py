@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from django.db import transaction
 
-from agents.domain import notices, runs
+from agents.domain import budgets, notices, overspending, runs
 from agents.domain.runs import RunOutcome
 from agents.errors import AgentsError, LeaseLostError
 from agents.models.runs import StopReason
@@ -117,6 +117,9 @@ class RunTask:
 
     async def _converse(self, prepared: Prepared) -> RunOutcome:
         turn = self.turn
+        if await in_database(budgets.refusal_of_call, turn.session_id):
+            turn.stop("budget")  # before a process is started for nothing
+            return outcome_of_stop(turn)
         client = await self._take_client(prepared)
         if client is None:
             return outcome_of_stop(turn)
@@ -176,6 +179,8 @@ class RunTask:
         turn = self.turn
         try:
             await after_turn(turn)
+            if self._may_ask_to_exceed(ended):
+                await in_database(overspending.ask_to_exceed, turn.run)
             if self._may_wait(ended) and await in_database(
                 runs.park_run,
                 turn.run,
@@ -198,7 +203,13 @@ class RunTask:
     def _may_wait(self, ended: RunOutcome) -> bool:
         """Whether the turn ended only because nobody came to decide in time."""
         is_cut_short = self.turn.stop_cause in ("shutdown", "parking")
-        return is_cut_short or ended.stop_reason == StopReason.PARKED
+        is_parked = ended.stop_reason == StopReason.PARKED
+        return is_cut_short or is_parked or self._may_ask_to_exceed(ended)
+
+    def _may_ask_to_exceed(self, ended: RunOutcome) -> bool:
+        """A summary is not worth a question; it can be asked for again."""
+        is_over_budget = ended.stop_reason == StopReason.BUDGET_EXCEEDED
+        return is_over_budget and not self.turn.is_compaction
 
     @transaction.atomic
     def _finish(self, ended: RunOutcome) -> None:

@@ -31,6 +31,11 @@ async def _forward(exchange: Exchange) -> None:
     if exchange.is_conversation:
         exchange.services.books.keep(line.session_id, exchange.asked.body)
     await _wait_for_turn(exchange)
+    if not exchange.asked.is_count:
+        refusal = await exchange.services.books.refusal(line)
+        if refusal:
+            await exchange.give_up(Trouble("budget", 402, refusal, is_hopeless=True))
+            return
     try:
         response = await _send(exchange)
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:

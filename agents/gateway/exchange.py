@@ -72,7 +72,8 @@ class Exchange:
         """End with an error of our own, or cut what has been started."""
         self.report(trouble)
         headers = [DO_NOT_RETRY] if trouble.is_hopeless else []
-        await self.fail(502, trouble.message, headers)
+        status = 402 if trouble.kind == "budget" else 502
+        await self.fail(status, trouble.message, headers)
 
     async def fail(
         self, status: int, message: str, headers: Headers | None = None

@@ -1,7 +1,8 @@
 """What calls cost and what was asked: read from the traffic, written beside it.
 
 `Meter` reads one call's numbers. `Books` writes them, and the last request, from a
-queue of its own, so that no call ever waits for the database.
+queue of its own, so that no answer ever waits for the database. Before a call begins
+the same queue is asked whether its budgets allow it, behind all costs known so far.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from channels.db import database_sync_to_async
 from django.db import connections
 
 from agents.conf import conf
+from agents.domain.budgets import refusal_of_call
 from agents.domain.requests import keep_request
 from agents.domain.usage import Usage, record_usage
 from agents.tasks import spawn
@@ -79,31 +81,57 @@ class Meter:
                 self._counts[ours] = count
 
 
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """Something to do in the database, and who waits for what comes of it."""
+
+    work: Callable[[], Any]
+    answer: asyncio.Future[Any] | None = None
+
+    def settle(self, result: object) -> None:
+        if self.answer is not None and not self.answer.done():
+            self.answer.set_result(result)
+
+    def fail(self, error: Exception) -> None:
+        if self.answer is not None and not self.answer.done():
+            self.answer.set_exception(error)
+
+
 class Books:
     """The gateway's writer: one job after the other, on a thread of its own."""
 
     def __init__(self) -> None:
-        self._jobs: asyncio.Queue[Callable[[], object] | None] = asyncio.Queue()
+        self._jobs: asyncio.Queue[_Job | None] = asyncio.Queue()
         self._worker = spawn(self._work(), name="gateway-books")
 
     def record(self, line: Line, meter: Meter, *, agent_id: str) -> None:
         """Enter an answer. An answer without an id of its own gets one."""
-        self._jobs.put_nowait(
-            partial(
-                record_usage,
-                session_id=line.session_id,
-                provider_id=line.upstream.provider_id,
-                message_id=meter.message_id or f"call_{uuid4().hex}",
-                model=meter.model,
-                usage=meter.usage(),
-                agent_id=agent_id,
-                is_side=line.is_side,
-            )
+        work = partial(
+            record_usage,
+            session_id=line.session_id,
+            provider_id=line.upstream.provider_id,
+            message_id=meter.message_id or f"call_{uuid4().hex}",
+            model=meter.model,
+            usage=meter.usage(),
+            agent_id=agent_id,
+            is_side=line.is_side,
         )
+        self._jobs.put_nowait(_Job(work))
+
+    async def refusal(self, line: Line) -> str:
+        """Why a call of this line may not begin, as a sentence; empty if it may.
+
+        Raises: whatever kept it from being found out; then the call must not begin.
+        """
+        answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        work = partial(refusal_of_call, line.session_id, is_side=line.is_side)
+        self._jobs.put_nowait(_Job(work, answer))
+        return await answer
 
     def keep(self, session_id: UUID, body: bytes) -> None:
         limit = conf().last_request_max_bytes
-        self._jobs.put_nowait(partial(keep_request, session_id, body, max_bytes=limit))
+        work = partial(keep_request, session_id, body, max_bytes=limit)
+        self._jobs.put_nowait(_Job(work))
 
     async def settle(self) -> None:
         """Wait until everything put down so far stands in the database."""
@@ -119,9 +147,10 @@ class Books:
         async with ThreadSensitiveContext():
             while (job := await self._jobs.get()) is not None:
                 try:
-                    await database_sync_to_async(job)()
-                except Exception:
-                    logger.exception("the gateway could not write to its books")
+                    job.settle(await database_sync_to_async(job.work)())
+                except Exception as error:
+                    logger.exception("the gateway could not use its books")
+                    job.fail(error)
                 finally:
                     self._jobs.task_done()
             self._jobs.task_done()

@@ -6,6 +6,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from .budgets import SITE_WIDE
 from .fields import PublicIdModel, one_of
 from .runs import Run
 from .sessions import AgentSession
@@ -35,10 +36,13 @@ class ApprovalScope(models.TextChoices):
 
 class ApprovalRequestQuerySet(models.QuerySet["ApprovalRequest"]):
     def visible_to(self, user: User) -> ApprovalRequestQuerySet:
-        return self.filter(session__in=AgentSession.objects.visible_to(user))
+        visible = Q(session__in=AgentSession.objects.visible_to(user))
+        return self.filter(visible | _raisable_by(user))
 
     def answerable_by(self, user: User) -> ApprovalRequestQuerySet:
-        return self.filter(session__in=AgentSession.objects.operable_by(user))
+        """By who may operate the session; owners of the site also raise budgets."""
+        operable = Q(session__in=AgentSession.objects.operable_by(user))
+        return self.filter(operable | _raisable_by(user))
 
     def pending(self) -> ApprovalRequestQuerySet:
         return self.filter(status=ApprovalStatus.PENDING, expires_at__gt=timezone.now())
@@ -47,6 +51,13 @@ class ApprovalRequestQuerySet(models.QuerySet["ApprovalRequest"]):
         """Decided by people, and not delivered to the agent."""
         decided = (ApprovalStatus.APPROVED, ApprovalStatus.DENIED)
         return self.filter(status__in=decided, consumed_at=None)
+
+
+def _raisable_by(user: User) -> Q:
+    """Requests for the budgets that only owners raise, whoever's session it is."""
+    if not user.is_owner:
+        return Q(pk__in=())
+    return Q(kind=ApprovalKind.BUDGET, tool_input__scope__in=[*SITE_WIDE])
 
 
 class ApprovalRequest(PublicIdModel):
@@ -108,6 +119,14 @@ class ApprovalRequest(PublicIdModel):
 
     def __str__(self) -> str:
         return f"{self.tool_name} ({self.status})"
+
+    @property
+    def is_of_site_wide_budget(self) -> bool:
+        is_budget = self.kind == ApprovalKind.BUDGET
+        return is_budget and self.tool_input.get("scope") in SITE_WIDE
+
+    def may_be_raised_by(self, user: User) -> bool:
+        return user.is_owner or not self.is_of_site_wide_budget
 
     @property
     def is_pending(self) -> bool:

@@ -33,3 +33,14 @@ def budget_level(spent_usd_micros: int, limit_usd_micros: int) -> BudgetLevel:
     if percent >= 100:
         return BudgetLevel.USED_UP
     return BudgetLevel.NEAR if percent >= WARN_PERCENT else BudgetLevel.FREE
+
+
+def next_limit(
+    base_usd_micros: int, limit_usd_micros: int, spent_usd_micros: int
+) -> int:
+    """The limit after a raise: the next multiple of the one that was set.
+
+    An answer may have cost more than a whole step; who agrees means going on.
+    """
+    base = max(base_usd_micros, 1)
+    return (max(limit_usd_micros, spent_usd_micros) // base + 1) * base
