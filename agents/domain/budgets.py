@@ -71,6 +71,10 @@ class Account:
         )
 
     @property
+    def period_label(self) -> str:
+        return str(BudgetPeriod(self.period).label).lower()
+
+    @property
     def whose(self) -> str:
         return f"{_WHOSE[self.scope]}{_WHEN.get(BudgetPeriod(self.period), '')}"
 
@@ -134,20 +138,27 @@ def accounts_of(session: AgentSession, run: Run | None) -> list[Account]:
     return [_account(limit) for limit in _limits_of(session, run)]
 
 
-def account_of(budget: Budget) -> Account | None:
-    """The account behind a row; None where its limit was taken away."""
+def account_of(
+    budget: Budget, *, spent_usd_micros: int | None = None
+) -> Account | None:
+    """The account behind a row; None where its limit was taken away.
+
+    `spent_usd_micros` is given by who has added up already.
+    """
     target: dict[str, Any] = {}
     base = budget.limit_usd_micros
     if budget.session is not None:
         target, base = {"session": budget.session}, budget.session.max_budget_usd_micros
     elif budget.run is not None:
         target, base = {"run": budget.run}, budget.run.session.run_budget_usd_micros
-    elif budget.user is not None:
-        target = {"user": budget.user}
+    elif budget.user_id is not None:
+        target = {"user_id": budget.user_id}
     if base is None:
         return None
     scope = BudgetScope(budget.scope)
     limit = _Limit(scope=scope, target=target, base_usd_micros=base, row=budget)
+    if spent_usd_micros is not None:
+        return limit.account(spent_usd_micros)
     return _account(limit)
 
 

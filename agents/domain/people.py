@@ -6,6 +6,7 @@ The site always keeps an active owner; whoever changes roles goes through here.
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.sessions.models import Session
@@ -18,7 +19,7 @@ from agents.models import AgentSession, Invite, Preferences, User
 from agents.models.sessions import ACTIVE_STATUSES
 from agents.models.users import Role
 
-from . import accounts, analytics, audit, releases, runs, sessions
+from . import accounts, analytics, audit, budgets, releases, runs, sessions
 from .locks import lock_session
 from .status import publish_status
 
@@ -33,15 +34,35 @@ def would_leave_no_owner(person: User) -> bool:
     return not others.exclude(pk=person.pk).exists()
 
 
-def save_person(person: User, actor: User) -> User:
-    """Store role, ceiling and whether the account is active, as they stand on it.
+@dataclass(frozen=True, slots=True)
+class BudgetChoice:
+    """What may be spent in a period; None: as much as it takes."""
+
+    limit_usd_micros: int | None
+    period: str
+
+
+@transaction.atomic
+def save_budget(
+    choice: BudgetChoice, actor: User, *, person: User | None = None
+) -> None:
+    """Of a person, or of the whole site; what waits for it goes on where it may."""
+    budgets.set_limit(choice.limit_usd_micros, choice.period, actor=actor, user=person)
+    transaction.on_commit(releases.release_within_budgets)
+
+
+def save_person(
+    person: User, actor: User, *, budget: BudgetChoice | None = None
+) -> User:
+    """Store role, ceiling and whether the account is active, as they stand on it, and
+    the budget if one is given.
 
     An account that is switched off is signed out everywhere and its agents stop. A new
     ceiling binds the agents that are at work: their next calls, and those that wait.
 
     Raises: InvalidInputError when no active owner would be left.
     """
-    before = _store(person, actor)
+    before = _store(person, actor, budget)
     if before is not None and before.security_ceiling != person.security_ceiling:
         _bind(person, actor)
     return person
@@ -58,7 +79,7 @@ def _bind(person: User, actor: User) -> None:
 
 
 @transaction.atomic
-def _store(person: User, actor: User) -> User | None:
+def _store(person: User, actor: User, budget: BudgetChoice | None) -> User | None:
     """Returns: the person as stored before, if there was one."""
     # With all owners locked, in one order, two who step down at once can't each see
     # the other one stay.
@@ -78,6 +99,8 @@ def _store(person: User, actor: User) -> User | None:
         security_ceiling=person.security_ceiling,
         is_active=person.is_active,
     )
+    if budget is not None:
+        save_budget(budget, actor, person=person)
     if before is not None and before.is_active and not person.is_active:
         _lock_out(person)
     return before

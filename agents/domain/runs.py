@@ -43,6 +43,7 @@ from .dispatching import dispatcher
 from .endings import WHOLE, is_success
 from .locks import lock_open_session, lock_session
 from .status import refresh_status
+from .transcripts import has_entry
 
 CONTINUE_PROMPT = "Please continue where you left off."
 INTERRUPTED = "The server stopped while the agent was at work."
@@ -307,7 +308,8 @@ def resume_if_decided(run_id: UUID) -> bool:
 
     Returns: whether the run was queued.
     """
-    run = Run.objects.select_related("branch").filter(pk=run_id).first()
+    known = Run.objects.select_related("branch", "trigger_message")
+    run = known.filter(pk=run_id).first()
     if run is None:
         return False
     lock_session(run.session_id)
@@ -326,9 +328,16 @@ def resume_if_decided(run_id: UUID) -> bool:
     elif any(approval.stops_run for approval in decided):
         _end_parked(run, StopReason.DENIED, DENIED_AND_STOPPED)
     else:
-        _requeue(run)
+        _requeue(run, decided)
         return True
     return False
+
+
+def _has_begun(run: Run) -> bool:
+    """Whether the model has heard the run's prompt."""
+    prompt_id = run.trigger_message.sdk_uuid
+    session_id = run.branch.sdk_session_id
+    return prompt_id is not None and has_entry(session_id, prompt_id)
 
 
 def _is_denied_budget(approval: ApprovalRequest) -> bool:
@@ -341,8 +350,14 @@ def _end_parked(run: Run, stop_reason: StopReason, sentence: str) -> None:
     _finish(run, RunOutcome(stop_reason=stop_reason, steps=run.steps))
 
 
-def _requeue(run: Run) -> None:
-    Run.objects.filter(pk=run.pk).update(state=RunState.QUEUED, kind=RunKind.RESUME)
+def _requeue(run: Run, decided: list[ApprovalRequest]) -> None:
+    """What was put aside before anything was said begins as if it were new."""
+    is_funded = all(each.kind == ApprovalKind.BUDGET for each in decided)
+    begins = is_funded and not _has_begun(run)
+    if begins:
+        run.approvals.unheard().update(consumed_at=timezone.now())
+    kind = run.kind if begins else RunKind.RESUME
+    Run.objects.filter(pk=run.pk).update(state=RunState.QUEUED, kind=kind)
     refresh_status(run.session_id)
     dispatcher().enqueue(run.pk)
 

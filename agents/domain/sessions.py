@@ -141,7 +141,8 @@ def _new_session(owner: User, task: str, config: LaunchConfig) -> AgentSession:
         max_steps=config.max_steps,
         max_budget_usd_micros=config.max_budget_usd_micros,
         run_budget_usd_micros=config.run_budget_usd_micros
-        or preferences.run_budget_usd_micros,
+        if config.run_budget_usd_micros is not None
+        else preferences.run_budget_usd_micros,
     )
     _check(session, _CHOSEN)
     folder = config.folder or preferences.default_folder

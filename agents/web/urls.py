@@ -8,6 +8,7 @@ from .views import (
     accounts,
     approvals,
     branches,
+    budgets,
     changes,
     context,
     favicon,
@@ -40,6 +41,8 @@ urlpatterns = [
         sessions.session_older,
         name="session_older",
     ),
+    path("settings/budgets/", budgets.budget_list, name="budget_list"),
+    path("settings/budgets/site/", budgets.site_budget, name="site_budget"),
     path(
         "sessions/<uuid:session_id>/stop/", sessions.session_stop, name="session_stop"
     ),

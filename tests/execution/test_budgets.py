@@ -74,7 +74,8 @@ async def test_it_warns_once_stops_asks_and_goes_on(
     assert "is used up" in approval.reason
     assert (await chat.reload()).status == SessionStatus.WAITING_APPROVAL
     (warned,) = await warnings(chat)
-    assert (warned["scope"], warned["percent"], warned["threshold"]) == (scope, 82, 80)
+    assert (warned["scope"], warned["threshold"]) == (scope, 80)
+    assert 80 <= warned["percent"] < 100
     assert [kind for kind, _ in await chat.notices()] == ["budget"]
     assert chat.file("two").exists()
     assert not chat.file("three").exists()

@@ -32,6 +32,9 @@ _SCOPES: dict[str, str] = {
 }
 
 
+SPEND_MORE = "Spend more than the budget"
+
+
 @dataclass(frozen=True)
 class ApprovalCard:
     """One approval, ready for `agents/approvals/_card.html`."""
@@ -41,6 +44,7 @@ class ApprovalCard:
     # What a person put into the card and the server refused; it stays in the form.
     draft: dict[str, list[str]] | None = None
     error: str = ""
+    viewer: User | None = None
     sub_agent: AgentSession | None = None
     """Who asks, where it is not the session's own agent and the place doesn't say."""
     refusal: str = ""
@@ -74,15 +78,42 @@ class ApprovalCard:
             return "agents/approvals/_question.html"
         if kind == ApprovalKind.PLAN:
             return "agents/approvals/_plan.html"
+        if kind == ApprovalKind.BUDGET:
+            return "agents/approvals/_budget.html"
         return "agents/approvals/_decision.html"
 
     @property
     def icon(self) -> str:
-        return _ICONS.get(self.state) or self.view.tool.icon
+        stands_for = "wallet" if self.is_budget else self.view.tool.icon
+        return _ICONS.get(self.state) or stands_for
+
+    @property
+    def is_budget(self) -> bool:
+        return self.approval.kind == ApprovalKind.BUDGET
+
+    @property
+    def may_raise(self) -> bool:
+        """Whether this person may approve more of the budget, and not only deny it."""
+        return self.viewer is not None and self.approval.may_be_raised_by(self.viewer)
+
+    @property
+    def raises_to_usd_micros(self) -> int:
+        raises_to: int = self.approval.tool_input.get("raises_to_usd_micros", 0)
+        return raises_to
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether it comes from a session that an owner is only asked to pay for."""
+        viewer = self.viewer
+        return (
+            viewer is not None
+            and self.approval.is_of_site_wide_budget
+            and not may_answer(viewer, self.approval.session)
+        )
 
     @property
     def title(self) -> str:
-        return self.view.headline
+        return SPEND_MORE if self.is_budget else self.view.headline
 
     @property
     def outcome(self) -> str:
@@ -95,7 +126,7 @@ class ApprovalCard:
         who = f" by {way}{by.get_username()}" if by else ""
         scope = _SCOPES.get(self.approval.scope, "")
         but = ", but refused" if self.refusal else ""
-        return f"{self.view.headline}: {word}{who}{scope}{but}"
+        return f"{self.title}: {word}{who}{scope}{but}"
 
     @cached_property
     def rule(self) -> str:
@@ -175,12 +206,17 @@ def load_inbox(user: User) -> list[ApprovalCard]:
     waiting = (
         ApprovalRequest.objects.answerable_by(user)
         .pending()
-        .select_related("session", "decided_by")
+        .select_related("session__owner", "decided_by")
         .order_by("created_at", "pk")
     )
     agents = _sub_agents(waiting)
     return [
-        ApprovalCard(approval, can_answer=True, sub_agent=agents.get(_asker(approval)))
+        ApprovalCard(
+            approval,
+            can_answer=True,
+            viewer=user,
+            sub_agent=agents.get(_asker(approval)),
+        )
         for approval in waiting
     ]
 
@@ -207,7 +243,7 @@ def load_card(approval_id: UUID, user: User) -> ApprovalCard | None:
     """The card of one approval that the person may see."""
     approval = (
         ApprovalRequest.objects.visible_to(user)
-        .select_related("session", "decided_by")
+        .select_related("session__owner", "decided_by")
         .filter(pk=approval_id)
         .first()
     )
@@ -215,7 +251,10 @@ def load_card(approval_id: UUID, user: User) -> ApprovalCard | None:
         return None
     return ApprovalCard(
         approval,
-        can_answer=may_answer(user, approval.session),
+        can_answer=ApprovalRequest.objects.answerable_by(user)
+        .filter(pk=approval.pk)
+        .exists(),
+        viewer=user,
         sub_agent=_sub_agents([approval]).get(_asker(approval)),
         refusal=refusal_in(approval, _result_of(approval)),
     )

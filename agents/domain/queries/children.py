@@ -140,7 +140,9 @@ def _load_waiting(invoked: list[AgentSession], user: User) -> list[ApprovalCard]
     answerable = set(operable.values_list("pk", flat=True))
     pending = ApprovalRequest.objects.filter(session__in=ids).pending()
     return [
-        ApprovalCard(approval, can_answer=approval.session_id in answerable)
+        ApprovalCard(
+            approval, can_answer=approval.session_id in answerable, viewer=user
+        )
         for approval in pending.select_related("session", "decided_by").order_by(
             "created_at", "pk"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 from uuid import UUID
 
 from django.utils.safestring import SafeString
@@ -130,6 +131,13 @@ class Item:
         if self.tool is None:
             return False
         return self.is_cut or bool(self.tool.context["truncated"])
+
+    @property
+    def correction(self) -> dict[str, Any]:
+        """What self-correction made of a failed call; empty for others."""
+        content = self.result.content if self.result is not None else {}
+        noted = content.get("correction") if isinstance(content, dict) else None
+        return noted if isinstance(noted, dict) else {}
 
     @property
     def notice_kind(self) -> str:

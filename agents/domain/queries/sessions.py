@@ -186,7 +186,7 @@ class SessionPage:
 def load_page(session: AgentSession, user: User) -> SessionPage:
     """A constant number of queries; `session` must be fresh."""
     can_operate = may_answer(user, session)
-    pending = _pending(session, can_operate=can_operate)
+    pending = _pending(session, user, can_operate=can_operate)
     placed = _placed(session, pending)
     family = load_family(session, user)
     run = _run_of(session)
@@ -219,12 +219,14 @@ def _run_of(session: AgentSession) -> Run | None:
     return Run.objects.filter(pk__in=call.values("run_id")).first()
 
 
-def _pending(session: AgentSession, *, can_operate: bool) -> list[ApprovalCard]:
+def _pending(
+    session: AgentSession, user: User, *, can_operate: bool
+) -> list[ApprovalCard]:
     requests = session.host.approvals.pending()
     if session.is_sub_agent:
         requests = requests.filter(calls_below(session))
     ordered = requests.order_by("created_at", "pk")
-    return [ApprovalCard(approval, can_operate) for approval in ordered]
+    return [ApprovalCard(approval, can_operate, viewer=user) for approval in ordered]
 
 
 def _parent_of(session: AgentSession, user: User) -> AgentSession | None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
 
 from agents.rendering.text import clean_text, is_blank
+
+MICROS = 1_000_000
 
 
 class CleanTextField(forms.CharField):
@@ -37,3 +40,25 @@ class RowField(forms.ModelChoiceField):  # type: ignore[type-arg]  # generic in 
             raise ValidationError(
                 self.error_messages["invalid_choice"], code="invalid_choice"
             ) from None
+
+
+class DollarsField(forms.DecimalField):
+    """US dollars for a person, integer micro-dollars for the rest; empty is None."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        limits: dict[str, Any] = {
+            "min_value": Decimal("0.01"),
+            "max_value": Decimal(100_000),
+            "decimal_places": 2,
+            "required": False,
+        }
+        super().__init__(**{**limits, **kwargs})
+
+    def clean(self, value: Any) -> int | None:
+        dollars = super().clean(value)
+        return None if dollars is None else int(dollars * MICROS)
+
+    def prepare_value(self, value: Any) -> Any:
+        if isinstance(value, int):
+            return f"{Decimal(value) / MICROS:.2f}"
+        return value

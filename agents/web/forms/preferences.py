@@ -12,7 +12,7 @@ from agents.models import Mode, Preferences
 from agents.models.users import OnTimeout, Theme
 from agents.policy.modes import SecurityMode
 
-from .fields import CleanTextField, RowField
+from .fields import CleanTextField, DollarsField, RowField
 from .people import security_mode_choices
 
 
@@ -21,6 +21,11 @@ class ThemeForm(forms.Form):
 
 
 class PreferencesForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
+    run_budget_usd_micros = DollarsField(
+        label="Budget of a turn",
+        help_text="In US dollars. Empty: as much as it takes.",
+    )
+
     class Meta:
         model = Preferences
         fields = [
@@ -29,6 +34,7 @@ class PreferencesForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in 
             "default_model",
             "default_mode",
             "default_effort",
+            "run_budget_usd_micros",
             "default_security_mode",
             "default_folder",
             "system_prompt",

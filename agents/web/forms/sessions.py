@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from decimal import Decimal
 from typing import Any
 
 from django import forms
@@ -16,9 +15,10 @@ from agents.models import AgentSession, ListedFolder, Mode, Provider, User
 from agents.models.providers import ProviderKind
 from agents.models.sessions import Network
 from agents.models.users import Effort
+from agents.policy.limits import MOST_STEPS
 from agents.policy.modes import SecurityMode
 
-from .fields import CleanTextField, RowField
+from .fields import CleanTextField, DollarsField, RowField
 from .mcp_choice import ServersOffField, offer_servers
 from .people import security_mode_choices
 
@@ -62,15 +62,12 @@ class NewAgentForm(forms.Form):
         required=False, help_text="Owners list more under Settings → Folders."
     )
     max_steps = forms.IntegerField(
-        label="Step limit", required=False, min_value=1, max_value=200
+        label="Step limit", required=False, min_value=1, max_value=MOST_STEPS
     )
-    budget_usd = forms.DecimalField(
-        label="Budget in US dollars",
-        required=False,
-        min_value=Decimal("0.01"),
-        max_value=Decimal(100_000),
-        decimal_places=2,
+    budget_usd = DollarsField(
+        label="Budget in US dollars", help_text="Of the session with its children."
     )
+    run_budget_usd = DollarsField(label="Budget of a turn", help_text="In US dollars.")
     mcp_servers_off = ServersOffField()
     system_prompt = CleanTextField(
         label="System prompt",
@@ -92,6 +89,7 @@ class NewAgentForm(forms.Form):
             "security_mode": wanted.capped_by(ceiling).value,
             "folder": preferences.default_folder_id,
             "network": Network.NONE,
+            "run_budget_usd": preferences.run_budget_usd_micros,
             **self.initial,
         }
 
@@ -116,15 +114,15 @@ class NewAgentForm(forms.Form):
 
     def to_config(self) -> LaunchConfig:
         data = dict(self.cleaned_data)
-        budget: Decimal | None = data.pop("budget_usd")
-        micros = None if budget is None else int(budget * 1_000_000)
         folder_id, is_worktree, _ = data.pop("folder").partition(AS_WORKTREE)
         folder = ListedFolder.objects.get(pk=folder_id) if folder_id else None
+        budget, run_budget = data.pop("budget_usd"), data.pop("run_budget_usd")
         return LaunchConfig(
             **data,
             folder=folder,
             worktree=bool(is_worktree),
-            max_budget_usd_micros=micros,
+            max_budget_usd_micros=budget,
+            run_budget_usd_micros=run_budget,
         )
 
 
@@ -136,6 +134,19 @@ class SessionSettingsForm(forms.Form):
         required=False, max_length=200, help_text="Empty: the owner’s default."
     )
     effort = forms.ChoiceField(choices=Effort.choices)
+    max_steps = forms.IntegerField(
+        label="Step limit",
+        required=False,
+        min_value=1,
+        max_value=MOST_STEPS,
+        help_text="Of each turn. Empty: as the effort says.",
+    )
+    max_budget_usd_micros = DollarsField(
+        label="Budget in US dollars", help_text="Of the session with its children."
+    )
+    run_budget_usd_micros = DollarsField(
+        label="Budget of a turn", help_text="In US dollars."
+    )
     mcp_servers_off = ServersOffField()
     system_prompt = CleanTextField(
         label="System prompt",

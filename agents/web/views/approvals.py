@@ -58,7 +58,8 @@ def _decide(
     if wants_fragment(request):
         return _show(request, card, "", 200)
     flash.success(request, f"{card.outcome}.")
-    back = reverse("session_detail", args=[card.approval.session_id])
+    session = reverse("session_detail", args=[card.approval.session_id])
+    back = reverse("approval_list") if card.is_elsewhere else session
     return redirect(came_from(request, back))
 
 

@@ -13,7 +13,9 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from agents.domain import accounts, people
+from agents.domain.queries.budgets import find_budget, load_account
 from agents.models import AuditEntry, Invite, User
+from agents.web.forms.budgets import BudgetForm
 from agents.web.forms.people import InviteForm, PersonForm
 from agents.web.http import (
     HtmxRequest,
@@ -85,13 +87,27 @@ def invite_revoke(request: HtmxRequest, invite_id: UUID) -> HttpResponse:
 def person_edit(request: HtmxRequest, user_id: UUID) -> HttpResponse:
     person = get_object_or_404(User, pk=user_id)
     form = PersonForm(submitted(request), instance=person)
-    saved = apply_form(form, lambda: people.save_person(form.instance, request.user))
+    budget = BudgetForm(submitted(request), budget=find_budget(person))
+    saved = None
+    if budget.is_valid():
+        saved = apply_form(
+            form,
+            lambda: people.save_person(
+                form.instance, request.user, budget=budget.to_choice()
+            ),
+        )
     if saved is not None:
         messages.success(request, f"{person.username} is saved.")
         return redirect("people_list")
     return render(
         request,
         "agents/people/edit.html",
-        {"form": form, "person": person, "is_me": person == request.user},
+        {
+            "form": form,
+            "budget": budget,
+            "account": load_account(person),
+            "person": person,
+            "is_me": person == request.user,
+        },
         status=422 if form.is_bound else 200,
     )
