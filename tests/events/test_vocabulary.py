@@ -28,6 +28,7 @@ def example(event: type[Event]) -> Event:
         "bool": True,
         "int | None": None,
         "UUID | None": None,
+        "list[str]": ["one", "two"],
     }
     return event(**{field.name: values[str(field.type)] for field in fields(event)})
 

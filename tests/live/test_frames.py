@@ -14,8 +14,10 @@ from agents.domain import (
     messages,
     metadata,
     notices,
+    overspending,
     runs,
     sessions,
+    steps,
     usage,
 )
 from agents.domain.approvals import Decision, decide_approval, open_approval
@@ -25,6 +27,7 @@ from agents.live import frames
 from agents.live.pages import LivePage
 from agents.models import AgentSession, Run, SessionEvent, User
 from agents.models.messages import MessageRole, ToolOutcome
+from agents.policy.corrections import Corrections, FailedCall
 from tests import factories
 from tests.dom import Node, apply_frame, parse
 
@@ -130,6 +133,43 @@ def retry(run: Run, alice: User) -> None:
         )
     )
     notices.update_notice(notice.pk, "Attempt 2 of 4")
+
+
+def take_a_step(run: Run, alice: User) -> None:
+    steps.begin_step(run, step=1, max_steps=20)
+    steps.complete_step(
+        run, step=1, status="ok", tool_calls=0, tokens=10, cost_usd_micros=None
+    )
+    steps.begin_step(run, step=2, max_steps=20)
+
+
+def fail_until_the_circuit_opens(run: Run, alice: User) -> None:
+    chains = Corrections()
+    for number in range(4):
+        name = f"toolu_{number}"
+        factories.call_tool(run, name)
+        factories.return_result(run, name, "Exit code 1", outcome=ToolOutcome.ERROR)
+        judged = chains.failed(FailedCall("Bash", {"n": number}, "Exit code 1"))
+        steps.record_failure(
+            run, judged, step=1, tool_use_id=name, agent_id="", error="Exit code 1"
+        )
+
+
+def spend_most_of_a_budget(run: Run, alice: User) -> None:
+    AgentSession.objects.filter(pk=run.session_id).update(max_budget_usd_micros=1_000)
+    usage.record_usage(
+        session_id=run.session_id,
+        provider_id=None,
+        message_id="msg_budget",
+        model="claude-sonnet-5-5",
+        usage=usage.Usage(output_tokens=60),
+    )
+
+
+def ask_to_exceed(run: Run, alice: User) -> None:
+    spend_most_of_a_budget(run, alice)
+    AgentSession.objects.filter(pk=run.session_id).update(max_budget_usd_micros=1)
+    overspending.ask_to_exceed(run)
 
 
 def spend(run: Run, alice: User) -> None:
@@ -281,6 +321,7 @@ ACTS: list[Act] = [
     *(ask, ask_before_the_call_has_a_row, ask_late, decide, deny, retry, spend),
     *(rename, change_settings, close, resume, pin, stop, finish, fail, deliver_queued),
     *(edit, switch_back, use_tools_in_a_row, use_tools_and_name_them),
+    *(take_a_step, fail_until_the_circuit_opens, spend_most_of_a_budget, ask_to_exceed),
     *(ask_within_a_group, decide_within_a_group, talk_between_two_groups),
 ]
 
