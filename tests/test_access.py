@@ -120,7 +120,13 @@ TARGETS: dict[str, Callable[[Estate], UUID]] = {
     "folder_remove": lambda estate: estate.folder.pk,
 }
 # Without an object in the address, and only for owners.
-FOR_OWNERS = {"people_list", "invite_create", "folder_list", "styleguide"}
+FOR_OWNERS = {
+    "people_list",
+    "invite_create",
+    "folder_list",
+    "site_budget",
+    "styleguide",
+}
 # Without an object in the address: each person finds their own things there.
 OWN_PAGES = {
     "session_list",
@@ -128,6 +134,7 @@ OWN_PAGES = {
     "history",
     "session_new",
     "approval_list",
+    "budget_list",
     "mcp_server_list",
     "mcp_server_new",
     "mcp_server_import",

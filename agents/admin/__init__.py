@@ -12,6 +12,7 @@ from django.contrib.auth.models import Group
 from . import (  # noqa: F401  each module registers its models
     approvals,
     audit,
+    budgets,
     events,
     folders,
     mcp_servers,

@@ -126,6 +126,7 @@ class SessionAdmin(ReadOnlyAdmin):
                     "effort",
                     "max_steps",
                     "budget",
+                    "run_budget",
                     "prompt",
                 ]
             },
@@ -145,7 +146,7 @@ class SessionAdmin(ReadOnlyAdmin):
             },
         ),
     ]
-    readonly_fields = ["id", "more", "tools", "prompt", "cost", "budget"]
+    readonly_fields = ["id", "more", "tools", "prompt", "cost", "budget", "run_budget"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[AgentSession]:
         return super().get_queryset(request).select_related("owner", "provider")
@@ -157,8 +158,11 @@ class SessionAdmin(ReadOnlyAdmin):
 
     @admin.display(description="budget")
     def budget(self, session: AgentSession) -> str:
-        limit = session.max_budget_usd_micros
-        return "none" if limit is None else usd(limit)
+        return _limit(session.max_budget_usd_micros)
+
+    @admin.display(description="budget of a turn")
+    def run_budget(self, session: AgentSession) -> str:
+        return _limit(session.run_budget_usd_micros)
 
     @admin.display(description="allowed tools")
     def tools(self, session: AgentSession) -> SafeString | str:
@@ -213,3 +217,7 @@ class SessionAdmin(ReadOnlyAdmin):
         for session in own:
             close_session(session, staff(request))
         self.message_user(request, f"Closed: {len(own)}.")
+
+
+def _limit(usd_micros: int | None) -> str:
+    return "none" if usd_micros is None else usd(usd_micros)

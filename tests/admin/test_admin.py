@@ -16,6 +16,7 @@ from agents.models import (
     AgentSession,
     ApprovalRequest,
     AuditEntry,
+    Budget,
     CostEntry,
     ListedFolder,
     McpServer,
@@ -63,6 +64,7 @@ def fill(name: str) -> AgentSession:
     provider = Provider.objects.create(owner=owner, name=name, kind="anthropic")
     facts = {"session": session, "user": owner, "run": run, "provider": provider}
     CostEntry.objects.create(message_id=f"msg_{name}", model="claude", **facts)
+    Budget.objects.create(scope="user", user=owner, limit_usd_micros=1)
     PermissionRule.objects.create(
         owner=owner, scope="user", tool="Bash", effect="deny", created_from=approval
     )

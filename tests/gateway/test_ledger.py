@@ -229,7 +229,7 @@ async def test_a_failing_write_is_logged_and_the_next_one_works(
             await session_caller.gateway.settle()
 
     assert [entry[0] for entry in await entries()] == ["msg_1"]
-    assert "could not write to its books" in caplog.text
+    assert "could not use its books" in caplog.text
 
 
 async def test_a_session_that_is_gone_is_no_failure(
