@@ -3,6 +3,8 @@ from __future__ import annotations
 import asyncio
 
 from agents.execution.clock import WorkClock
+from agents.execution.turn import Turn
+from agents.models import Run
 from agents.tasks import spawn
 
 
@@ -60,3 +62,20 @@ async def test_the_limit_is_not_reached_while_somebody_holds_it() -> None:
     clock.hold()
     clock.release()
     await asyncio.wait_for(reached, 10)
+
+
+async def test_what_an_asked_agent_takes_is_not_the_askers_time() -> None:
+    time = Time()
+    turn = Turn(Run(), jailed=True, clock=WorkClock(now=time))
+    turn.clock.start()
+    time.seconds += 3
+    turn.lend_time("toolu_1")
+    turn.lend_time("toolu_1")  # heard of twice
+    time.seconds += 900
+    with turn.waits_for_person():
+        time.seconds += 900
+    turn.take_time_back("toolu_1")
+    turn.take_time_back("toolu_1")
+    time.seconds += 4
+
+    assert turn.clock.worked_seconds == 7

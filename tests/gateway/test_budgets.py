@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from asgiref.sync import sync_to_async
 
@@ -49,7 +51,7 @@ async def test_calls_at_once_are_all_refused(
     await poor.asave(update_fields=["cost_usd_micros"])
     session_caller.open(upstream(demo.url))
 
-    agents = [{}, {"x_claude_code_agent_id": "agent-1"}]
+    agents: list[dict[str, Any]] = [{}, {"x_claude_code_agent_id": "agent-1"}]
     answers = [await session_caller.post(**headers) for headers in agents]
 
     assert [answer.status_code for answer in answers] == [402, 402]
