@@ -13,7 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Q, Sum
+from django.db.models import Count, Q, QuerySet, Sum
 from django.utils import timezone
 
 from agents.events.bus import publish_on_commit
@@ -40,6 +40,20 @@ _WHOSE = {
 _WHEN = {BudgetPeriod.DAY: " today", BudgetPeriod.MONTH: " this month"}
 
 
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """A sum over the ledger."""
+
+    usd_micros: int = 0
+    is_partial: bool = False
+    """Whether calls of an unknown price are among it, which cost more than this."""
+
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(
+            self.usd_micros + other.usd_micros, self.is_partial or other.is_partial
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
     """One budget with what has been spent of it; `target` is its row's foreign key."""
@@ -47,10 +61,14 @@ class Account:
     scope: BudgetScope
     target: dict[str, Any]
     base_usd_micros: int
-    spent_usd_micros: int
+    spent: Spent
     raised_usd_micros: int = 0
     period: str = BudgetPeriod.EVER
     since: datetime | None = None
+
+    @property
+    def spent_usd_micros(self) -> int:
+        return self.spent.usd_micros
 
     @property
     def limit_usd_micros(self) -> int:
@@ -80,7 +98,8 @@ class Account:
 
     @property
     def figures(self) -> str:
-        return f"{usd(self.spent_usd_micros)} of {usd(self.limit_usd_micros)}"
+        known = f"{usd(self.spent_usd_micros)} of {usd(self.limit_usd_micros)}"
+        return f"at least {known}" if self.spent.is_partial else known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,13 +128,13 @@ class _Limit:
         is_set = self.row is not None and self.row.warned_at is not None
         return self._is_current and is_set
 
-    def account(self, spent_usd_micros: int) -> Account:
+    def account(self, spent: Spent) -> Account:
         raised = self.row.raised_usd_micros if self.row and self._is_current else 0
         return Account(
             scope=self.scope,
             target=self.target,
             base_usd_micros=self.base_usd_micros,
-            spent_usd_micros=spent_usd_micros,
+            spent=spent,
             raised_usd_micros=raised,
             period=self.period,
             since=self.since,
@@ -138,12 +157,10 @@ def accounts_of(session: AgentSession, run: Run | None) -> list[Account]:
     return [_account(limit) for limit in _limits_of(session, run)]
 
 
-def account_of(
-    budget: Budget, *, spent_usd_micros: int | None = None
-) -> Account | None:
+def account_of(budget: Budget, *, spent: Spent | None = None) -> Account | None:
     """The account behind a row; None where its limit was taken away.
 
-    `spent_usd_micros` is given by who has added up already.
+    `spent` is given by who has added up already.
     """
     target: dict[str, Any] = {}
     base = budget.limit_usd_micros
@@ -157,9 +174,7 @@ def account_of(
         return None
     scope = BudgetScope(budget.scope)
     limit = _Limit(scope=scope, target=target, base_usd_micros=base, row=budget)
-    if spent_usd_micros is not None:
-        return limit.account(spent_usd_micros)
-    return _account(limit)
+    return limit.account(spent) if spent is not None else _account(limit)
 
 
 def find_used_up(session_id: UUID, *, is_side: bool = False) -> Account | None:
@@ -212,12 +227,28 @@ def _warn(session: AgentSession, run: Run | None, account: Account) -> None:
             threshold=WARN_PERCENT,
         )
     )
-    if run is not None and Run.objects.unfinished().filter(pk=run.pk).exists():
+    if run is not None and _is_on(run):
         text = (
             f"{account.percent} % of the budget of {account.whose} is used:"
             f" {account.figures}. When nothing is left, the agent stops and asks."
         )
         notices.add_notice(run, "budget", text, scope=account.scope)
+
+
+def tell_unpriced(session: AgentSession, run: Run | None, model: str) -> None:
+    """Say once in a turn that its budgets can't count what the model costs.
+
+    The caller holds the session's lock.
+    """
+    if run is None or not _is_on(run) or not _limits_of(session, run):
+        return
+    if not session.messages.filter(run=run, content__kind="unpriced").exists():
+        text = f"No price is known for {model}, so budgets don’t count its calls."
+        notices.add_notice(run, "unpriced", text, model=model)
+
+
+def _is_on(run: Run) -> bool:
+    return Run.objects.unfinished().filter(pk=run.pk).exists()
 
 
 def row_of(account: Account) -> Budget:
@@ -362,37 +393,47 @@ def _account(limit: _Limit) -> Account:
     return limit.account(_spent(limit))
 
 
-def _spent(limit: _Limit) -> int:
+def _spent(limit: _Limit) -> Spent:
     match limit.scope:
         case BudgetScope.RUN:
             run = limit.target["run"]
-            return _sum(CostEntry.objects.filter(run=run)) + _cost_below(
-                run.session_id, run.created_at
-            )
+            own = spent_in(CostEntry.objects.filter(run=run))
+            return own + _spent_below(run.session_id, run.created_at)
         case BudgetScope.SESSION:
             session = limit.target["session"]
-            own = AgentSession.objects.filter(pk=session.pk)
-            cost = own.values_list("cost_usd_micros", flat=True).first() or 0
-            return cost + _cost_below(session.pk)
+            itself = AgentSession.objects.filter(pk=session.pk)
+            return _totals(itself) + _spent_below(session.pk)
     entries = CostEntry.objects.all()
     if limit.since is not None:
         entries = entries.filter(created_at__gte=limit.since)
-    return _sum(entries.filter(**limit.target))
+    return spent_in(entries.filter(**limit.target))
 
 
-def _sum(entries: Any) -> int:
-    return entries.aggregate(total=Sum("usd_micros"))["total"] or 0
+SUMS = {
+    "known": Sum("usd_micros", default=0),
+    "unpriced": Count("pk", filter=Q(usd_micros=None)),
+}
 
 
-def _cost_below(session_id: UUID, since: datetime | None = None) -> int:
+def spent_in(entries: QuerySet[CostEntry]) -> Spent:
+    sums = entries.aggregate(**SUMS)
+    return Spent(sums["known"], bool(sums["unpriced"]))
+
+
+def _totals(found: QuerySet[AgentSession]) -> Spent:
+    rows = found.values_list("cost_usd_micros", "cost_is_partial")
+    return sum((Spent(*row) for row in rows), Spent())
+
+
+def _spent_below(session_id: UUID, since: datetime | None = None) -> Spent:
     """Of the sessions that this one has asked, and those below; sub-agents are in its
     own total already."""
     asked = AgentSession.objects.filter(host_session=None)
     level = asked.filter(parent_session=session_id)
     if since is not None:
         level = level.filter(created_at__gte=since)
-    total = 0
-    while rows := list(level.values_list("pk", "cost_usd_micros")):
-        total += sum(cost for _, cost in rows)
-        level = asked.filter(parent_session__in=[pk for pk, _ in rows])
+    total = Spent()
+    while ids := list(level.values_list("pk", flat=True)):
+        total += _totals(asked.filter(pk__in=ids))
+        level = asked.filter(parent_session__in=ids)
     return total

@@ -74,7 +74,7 @@ def settle_tools(names: Iterable[str], owner: User | None, actor: User) -> int:
 
 def _settle_all(waiting: ApprovalRequestQuerySet, actor: User | None) -> int:
     """Each session in a transaction of its own: only one is ever locked at a time."""
-    calls = waiting.exclude(kind=ApprovalKind.BUDGET)
+    calls = waiting.about_calls()
     in_order = calls.order_by("session_id", "created_at", "pk")
     return sum(settle_by_policy(approval, actor) for approval in list(in_order))
 

@@ -113,6 +113,8 @@ def record_usage(
     if not is_new:
         CostEntry.objects.filter(pk=entry.pk).update(**counts)
     _add_up(session, entry.run)
+    if price is None:
+        budgets.tell_unpriced(session, entry.run, model)
     budgets.watch(session, entry.run)
     for sub_agent in _sub_agents(session, agent_id):
         add_up_sub_agent(sub_agent)

@@ -44,6 +44,10 @@ class ApprovalRequestQuerySet(models.QuerySet["ApprovalRequest"]):
         operable = Q(session__in=AgentSession.objects.operable_by(user))
         return self.filter(operable | _raisable_by(user))
 
+    def about_calls(self) -> ApprovalRequestQuerySet:
+        """Those that policy has a say in; one about a budget is about money."""
+        return self.exclude(kind=ApprovalKind.BUDGET)
+
     def pending(self) -> ApprovalRequestQuerySet:
         return self.filter(status=ApprovalStatus.PENDING, expires_at__gt=timezone.now())
 

@@ -8,6 +8,7 @@ import pytest
 from agents.domain import approvals, budgets, overspending, people, runs, sessions
 from agents.domain.approvals import Decision
 from agents.domain.people import BudgetChoice
+from agents.domain.queries.explanation import pick_approval
 from agents.domain.usage import Usage, record_usage
 from agents.errors import InvalidInputError, NotAllowedError
 from agents.models import (
@@ -42,7 +43,7 @@ def spend(session: AgentSession, usd_micros: int, message_id: str = "msg") -> No
     )
 
 
-def limit(session: AgentSession, **columns: int) -> None:
+def limit(session: AgentSession, **columns: int | None) -> None:
     AgentSession.objects.filter(pk=session.pk).update(**columns)
     session.refresh_from_db()
 
@@ -140,6 +141,48 @@ def test_without_a_limit_nothing_is_refused(run: Run) -> None:
 
     assert budgets.refusal_of_call(run.session_id) == ""
     assert not Budget.objects.exists()
+
+
+@pytest.mark.parametrize("spender", ["itself", "asked"])
+def test_a_call_of_unknown_price_makes_every_sum_a_least_one(
+    run: Run, owner: User, spender: str
+) -> None:
+    session = run.session
+    limit(session, run_budget_usd_micros=CENT, max_budget_usd_micros=CENT)
+    budgets.set_limit(CENT, "ever", actor=owner)
+    budgets.set_limit(CENT, "day", actor=owner, user=session.owner)
+    asked = {"kind": SessionKind.INVOKED_AGENT, "parent_session": session}
+    child = AgentSession.objects.create(owner=session.owner, name="child", **asked)
+
+    record_usage(
+        session_id=session.pk if spender == "itself" else child.pk,
+        provider_id=None,
+        message_id="msg",
+        model="nobody-knows",
+        usage=Usage(output_tokens=1_000_000),
+    )
+
+    accounts = budgets.accounts_of(session, run)
+    assert [account.scope for account in accounts] == [*BudgetScope]
+    assert {account.figures for account in accounts} == {"at least $0.00 of $0.0100"}
+
+
+@pytest.mark.parametrize(("micros", "told"), [(CENT, 1), (None, 0)])
+def test_a_turn_says_once_that_its_budgets_miss_a_price(
+    run: Run, micros: int | None, told: int
+) -> None:
+    limit(run.session, max_budget_usd_micros=micros)
+
+    for answer in ("first", "second"):
+        record_usage(
+            session_id=run.session_id,
+            provider_id=None,
+            message_id=answer,
+            model="nobody-knows",
+            usage=Usage(output_tokens=5),
+        )
+
+    assert run.session.messages.filter(content__kind="unpriced").count() == told
 
 
 def test_what_an_asked_session_spends_counts_for_those_above(run: Run) -> None:
@@ -302,6 +345,23 @@ def test_a_wider_limit_lets_go_on_too(run: Run, alice: User) -> None:
 
     approval.refresh_from_db()
     assert approval.status == ApprovalStatus.APPROVED
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_change_of_policy_answers_a_request_about_money(
+    run: Run, alice: User, owner: User
+) -> None:
+    limit(run.session, max_budget_usd_micros=CENT)
+    spend(run.session, 2 * CENT)
+    asked = ask(run)
+
+    sessions.update_session(run.session, alice, security_mode="deny")
+    alice.security_ceiling = "deny"
+    people.save_person(alice, owner)
+
+    asked.refresh_from_db()
+    assert asked.is_pending
+    assert pick_approval(alice, asked.pk) is None
 
 
 def test_settings_that_name_a_limit_begin_anew(run: Run, alice: User) -> None:

@@ -67,6 +67,21 @@ def test_an_owner_sets_the_sites_budget(owner: User, sign_in: SignIn) -> None:
     assert "$0.00 of $12.50 (0 %), each day" in page
 
 
+def test_a_price_that_is_unknown_is_no_zero(
+    owner: User, alice: User, sign_in: SignIn
+) -> None:
+    for whose in (None, alice):
+        budgets.set_limit(DOLLAR, "month", actor=owner, user=whose)
+    for each, cost in enumerate([DOLLAR // 2, None]):
+        CostEntry.objects.create(
+            user=alice, message_id=f"m{each}", model="m", usd_micros=cost
+        )
+
+    page = sign_in(owner).get(LIST).content.decode()
+
+    assert page.count("at least $0.5000 of $1.00 (50 %), each month") == 2
+
+
 @pytest.mark.parametrize("limit", ["-1", "0", "much", "1.005"])
 def test_a_limit_that_is_none_is_refused_and_kept(
     owner: User, sign_in: SignIn, limit: str

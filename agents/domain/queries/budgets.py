@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID
 
-from django.db.models import Sum
 from django.utils import timezone
 
-from agents.domain.budgets import Account, account_of, period_start
+from agents.domain.budgets import SUMS, Account, Spent, account_of, period_start
 from agents.models import Budget, CostEntry, User
 from agents.models.budgets import BudgetPeriod, BudgetScope
 
@@ -46,18 +45,18 @@ def _periods(rows: dict[UUID | None, Budget]) -> set[str]:
     return {row.period for row in rows.values()}
 
 
-def _spent_by_person(period: str) -> dict[UUID | None, int]:
+def _spent_by_person(period: str) -> dict[UUID | None, Spent]:
     entries = CostEntry.objects.all()
     since = period_start(BudgetPeriod(period), timezone.now())
     if since is not None:
         entries = entries.filter(created_at__gte=since)
-    sums = entries.order_by().values_list("user_id").annotate(Sum("usd_micros"))
-    return {user_id: total or 0 for user_id, total in sums}
+    sums = entries.order_by().values_list("user_id").annotate(**SUMS)
+    return {user_id: Spent(known, bool(unpriced)) for user_id, known, unpriced in sums}
 
 
 def _account(
-    row: Budget | None, spent: dict[str, dict[UUID | None, int]]
+    row: Budget | None, spent: dict[str, dict[UUID | None, Spent]]
 ) -> Account | None:
     if row is None:
         return None
-    return account_of(row, spent_usd_micros=spent[row.period].get(row.user_id, 0))
+    return account_of(row, spent=spent[row.period].get(row.user_id, Spent()))

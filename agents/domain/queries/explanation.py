@@ -84,8 +84,8 @@ def pick_message(user: User, message_id: Any) -> Picked | None:
 
 def pick_approval(user: User, approval_id: Any) -> Picked | None:
     """The call of a request that the person may see."""
-    requests = ApprovalRequest.objects.visible_to(user).select_related("session")
-    asked = requests.filter(pk=approval_id).first()
+    requests = ApprovalRequest.objects.visible_to(user).about_calls()
+    asked = requests.select_related("session").filter(pk=approval_id).first()
     if asked is None:
         return None
     return Picked(
