@@ -16,6 +16,7 @@ from agents.models.approvals import ApprovalKind, ApprovalStatus
 
 from . import approvals, budgets
 from .locks import lock_run
+from .spending import Account
 
 TOOL_NAME = "Budget"
 RAISED_MEANWHILE = "The budget was raised meanwhile."
@@ -48,7 +49,7 @@ def ask_to_exceed(run: Run) -> ApprovalRequest:
     return approval
 
 
-def _facts(account: budgets.Account) -> dict[str, object]:
+def _facts(account: Account) -> dict[str, object]:
     return {
         "budget_id": str(budgets.row_of(account).pk),
         "scope": account.scope.value,

@@ -5,7 +5,15 @@ from typing import Any
 
 import pytest
 
-from agents.domain import approvals, budgets, overspending, people, runs, sessions
+from agents.domain import (
+    approvals,
+    budgets,
+    overspending,
+    people,
+    runs,
+    sessions,
+    spending,
+)
 from agents.domain.approvals import Decision
 from agents.domain.people import BudgetChoice
 from agents.domain.queries.explanation import pick_approval
@@ -95,7 +103,7 @@ def test_a_period_begins_at_midnight(
 ) -> None:
     now = datetime(2026, 3, 17, 15, 4, 5, 6, tzinfo=UTC)
 
-    assert budgets.period_start(period, now) == start
+    assert spending.period_start(period, now) == start
 
 
 def test_it_warns_once_at_80_percent(run: Run) -> None:
@@ -162,7 +170,7 @@ def test_a_call_of_unknown_price_makes_every_sum_a_least_one(
         usage=Usage(output_tokens=1_000_000),
     )
 
-    accounts = budgets.accounts_of(session, run)
+    accounts = spending.accounts_of(session, run)
     assert [account.scope for account in accounts] == [*BudgetScope]
     assert {account.figures for account in accounts} == {"at least $0.00 of $0.0100"}
 
@@ -233,7 +241,7 @@ def test_a_new_period_begins_with_nothing_spent_raised_or_warned(
     CostEntry.objects.update(created_at=long_ago)
     Budget.objects.update(counted_from=long_ago)
 
-    (account,) = budgets.accounts_of(run.session, None)
+    (account,) = spending.accounts_of(run.session, None)
 
     assert (account.spent_usd_micros, account.raised_usd_micros) == (0, 0)
     spend(run.session, 9 * CENT)
@@ -252,7 +260,7 @@ def test_an_approved_raise_queues_the_run_again(run: Run, alice: User) -> None:
     run.refresh_from_db()
     # The model had heard nothing yet, so its prompt is still to be said.
     assert (run.state, run.kind) == (RunState.QUEUED, RunKind.PROMPT)
-    (account,) = budgets.accounts_of(run.session, run)
+    (account,) = spending.accounts_of(run.session, run)
     assert account.limit_usd_micros == 20 * CENT
     assert budgets.find_used_up(run.session_id) is None
     assert AuditEntry.objects.filter(action="budget.raised").exists()
@@ -371,7 +379,7 @@ def test_settings_that_name_a_limit_begin_anew(run: Run, alice: User) -> None:
 
     sessions.update_session(run.session, alice, max_budget_usd_micros=12 * CENT)
 
-    (account,) = budgets.accounts_of(run.session, None)
+    (account,) = spending.accounts_of(run.session, None)
     assert account.limit_usd_micros == 12 * CENT
 
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.utils import timezone
 
-from agents.domain.budgets import SUMS, Account, Spent, account_of, period_start
+from agents.domain.spending import SUMS, Account, Spent, account_of, period_start
 from agents.models import Budget, CostEntry, User
 from agents.models.budgets import BudgetPeriod, BudgetScope
 
