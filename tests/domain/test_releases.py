@@ -93,7 +93,7 @@ def test_its_release_is_told_and_kept_like_any_decision(run: Run, alice: User) -
     counted = AnalyticsEvent.objects.filter(type="approval.resolved")
     assert [row.data["decision"] for row in counted] == ["approved", "approved"]
     same.refresh_from_db()
-    card = ApprovalCard(same, can_answer=True)
+    card = ApprovalCard(same, can_answer=True, viewer=alice)
     assert card.outcome.endswith(": approved by a rule of alice, for this session")
 
 
@@ -185,7 +185,7 @@ def test_a_wider_security_mode_lets_go_what_waits(run: Run, alice: User) -> None
         "policy",
         alice,
     )
-    outcome = ApprovalCard(waiting, can_answer=True).outcome
+    outcome = ApprovalCard(waiting, can_answer=True, viewer=alice).outcome
     assert outcome.endswith("approved by the security settings, changed by alice")
 
 

@@ -41,10 +41,10 @@ class ApprovalCard:
 
     approval: ApprovalRequest
     can_answer: bool
+    viewer: User
     # What a person put into the card and the server refused; it stays in the form.
     draft: dict[str, list[str]] | None = None
     error: str = ""
-    viewer: User | None = None
     sub_agent: AgentSession | None = None
     """Who asks, where it is not the session's own agent and the place doesn't say."""
     refusal: str = ""
@@ -94,7 +94,7 @@ class ApprovalCard:
     @property
     def may_raise(self) -> bool:
         """Whether this person may approve more of the budget, and not only deny it."""
-        return self.viewer is not None and self.approval.may_be_raised_by(self.viewer)
+        return self.approval.may_be_raised_by(self.viewer)
 
     @property
     def raises_to_usd_micros(self) -> int:
@@ -104,12 +104,9 @@ class ApprovalCard:
     @property
     def is_elsewhere(self) -> bool:
         """Whether it comes from a session that an owner is only asked to pay for."""
-        viewer = self.viewer
-        return (
-            viewer is not None
-            and self.approval.is_of_site_wide_budget
-            and not may_answer(viewer, self.approval.session)
-        )
+        approval = self.approval
+        is_wide = approval.is_of_site_wide_budget
+        return is_wide and not may_answer(self.viewer, approval.session)
 
     @property
     def title(self) -> str:

@@ -337,6 +337,7 @@ class _Builder:
             approval.tool_use_id: ApprovalCard(
                 approval,
                 self._can_operate,
+                viewer=self._user,
                 refusal=refusal_in(approval, self._results.get(approval.tool_use_id)),
             )
             for approval in approvals.select_related("decided_by")
