@@ -99,11 +99,12 @@ def approval_view(tool_name: str, tool_input: Any) -> ApprovalView:
     """The card of a call that waits; never raises, whatever the input is."""
     name, data = as_text(tool_name), as_dict(tool_input)
     view = tool_view(name, tool_input, None)
-    target = first_text(data, *_TARGET_FIELDS)
+    headline = _HEADLINES.get(name, "Use a tool")
+    target = reveal_invisible(_shorten(first_text(data, *_TARGET_FIELDS)))
     editable = editable_json_text(tool_input)
     return ApprovalView(
-        headline=_HEADLINES.get(name, "Use a tool"),
-        target=reveal_invisible(_shorten(target)) or view.label,
+        headline=headline,
+        target=target or view.label or reveal_invisible(headline),
         tool=view,
         risks=_risks(name, tool_input, is_cut=view.context["truncated"]),
         editable_json=editable if len(editable) <= _MAX_EDITABLE_CHARS else "",
