@@ -69,11 +69,18 @@ def _warn(session: AgentSession, run: Run | None, account: Account) -> None:
         )
     )
     if run is not None and _is_on(run):
-        text = (
-            f"{account.percent} % of the budget of {account.whose} is used:"
-            f" {account.figures}. When nothing is left, the agent stops and asks."
-        )
-        notices.add_notice(run, "budget", text, scope=account.scope)
+        kind, text = _words(account)
+        notices.add_notice(run, kind, text, scope=account.scope)
+
+
+def _words(account: Account) -> tuple[str, str]:
+    if account.level == BudgetLevel.USED_UP:
+        next_time = "Before its next call the agent stops and asks."
+        return "budget_used_up", f"{sentence_of(account)} {next_time}"
+    return "budget", (
+        f"{account.percent} % of the budget of {account.whose} is used:"
+        f" {account.figures}. When nothing is left, the agent stops and asks."
+    )
 
 
 def tell_unpriced(session: AgentSession, run: Run | None, model: str) -> None:

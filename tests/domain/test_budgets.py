@@ -125,6 +125,8 @@ def test_one_that_is_jumped_over_is_warned_of_all_the_same(run: Run) -> None:
     spend(run.session, 150 * CENT)
 
     assert warned(run.session) == [("run", 150)]
+    (notice,) = run.session.messages.filter(content__kind="budget_used_up")
+    assert notice.text.startswith("The budget of this turn is used up: $1.50 of $1.00.")
 
 
 def test_the_narrowest_that_is_used_up_is_named(run: Run, owner: User) -> None:

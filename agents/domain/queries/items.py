@@ -184,6 +184,8 @@ _NOTICES = {
     "stopped": _Notice("info", "circle-stop", "Stopped"),
     "step_failed": _Notice("info", "triangle-alert", "A step failed"),
     "budget": _Notice("info", "wallet", "The budget is nearly used up"),
+    "budget_used_up": _Notice("info", "wallet", "The budget is used up"),
+    "unpriced": _Notice("info", "wallet", "A price is unknown"),
     "retry": _Notice("retry", "refresh-cw", "Trying again"),
     "stalled": _Notice("stalled", "hourglass", "No word from the model"),
     "denied": _Notice("info", "shield-x", "Denied"),
