@@ -55,7 +55,11 @@ class Answer:
 
     @property
     def is_finished(self) -> bool:
-        return not self.was_interrupted and self.calls.keys() <= self.results.keys()
+        return not self.was_interrupted and self.has_all_results
+
+    @property
+    def has_all_results(self) -> bool:
+        return self.calls.keys() <= self.results.keys()
 
     @property
     def has_error(self) -> bool:
@@ -171,9 +175,15 @@ def _read_text(text: str, exchanges: list[Exchange]) -> None:
     if last is not None and _CUT.search(text):
         last.was_cut = True
     elif last is not None and bare.startswith(_INTERRUPTED):
-        last.was_interrupted = True
+        last.was_interrupted |= not _is_of_next(bare, last)
     elif bare and not bare.startswith((*_NOTES, *_INTERRUPTED)):
         exchanges.extend(Exchange(prompt) for prompt in _JOINT.split(bare))
+
+
+def _is_of_next(interruption: str, last: Answer) -> bool:
+    """Whether what broke off is the answer to the results of `last`."""
+    is_of_model = interruption.startswith("[Request interrupted by user]")
+    return is_of_model and bool(last.calls) and last.has_all_results
 
 
 def _first(pattern: re.Pattern[str], text: str) -> str | None:

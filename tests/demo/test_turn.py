@@ -152,6 +152,14 @@ def test_continue_repeats_the_call_that_was_interrupted():
     assert text_of(talk.next()) == "Done. Bash answered: two"
 
 
+def test_continue_answers_the_results_behind_which_it_was_interrupted():
+    talk = Talk('demo: tool Bash {"command": "a"}\ndemo: say end')
+    talk.play("one")
+    talk.say("[Request interrupted by user]", "continue")
+
+    assert text_of(talk.next()) == "end"
+
+
 def test_continue_repeats_a_call_that_was_never_answered():
     talk = Talk('demo: tool Bash {"command": "a"}')
     talk.play()
