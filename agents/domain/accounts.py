@@ -121,7 +121,7 @@ def check_new_username(username: str) -> None:
     Raises: InvalidInputError.
     """
     try:
-        User._meta.get_field("username").run_validators(username)
+        User._meta.get_field("username").clean(username, None)
     except ValidationError as error:
         raise InvalidInputError(error.messages[0], field="username") from error
     if User.objects.filter(username__iexact=username).exists():
