@@ -53,6 +53,10 @@ class Conf:
     transcript_page_size: int = 60
     message_preview_bytes: int = 64 * 1024
 
+    # the event streams of programs
+    stream_heartbeat_seconds: float = 15
+    stream_poll_seconds: float = 3
+
     # policy switches of the site
     require_jail: bool = False
     disable_jail: bool = False

@@ -39,6 +39,7 @@ _SETTINGS = (
     "effort",
     "max_steps",
     "max_budget_usd_micros",
+    "temperature",
     "allowed_tools",
     "mcp_servers_off",
     "on_timeout",

@@ -45,7 +45,10 @@ from .subagents import share_with_sub_agents
 from .workspaces import choose_folder
 
 NAME_CHARACTERS = 60
-_CHOSEN = ("model", "effort", "network", "max_steps", "max_budget_usd_micros")
+_CHOSEN = (
+    *("model", "effort", "network", "max_steps", "max_budget_usd_micros"),
+    "temperature",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +71,7 @@ class LaunchConfig:
     """Work in a git worktree of the folder instead of in the folder itself."""
     max_steps: int | None = None
     max_budget_usd_micros: int | None = None
+    temperature: float | None = None
     client_message_id: UUID | None = None
     attachments: dict[str, Any] = field(default_factory=dict)
 
@@ -137,6 +141,7 @@ def _new_session(owner: User, task: str, config: LaunchConfig) -> AgentSession:
         mcp_servers_off=config.mcp_servers_off,
         max_steps=config.max_steps,
         max_budget_usd_micros=config.max_budget_usd_micros,
+        temperature=config.temperature,
     )
     _check(session, _CHOSEN)
     folder = config.folder or preferences.default_folder

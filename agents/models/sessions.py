@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import F, Q
 from django.utils import timezone
@@ -96,6 +97,12 @@ class AgentSession(PublicIdModel):
     )
     max_steps = models.PositiveIntegerField(null=True, blank=True)
     max_budget_usd_micros = models.PositiveBigIntegerField(null=True, blank=True)
+    temperature = models.FloatField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0), MaxValueValidator(1)],
+    )
+    """Set by the gateway in each request to the model; NULL: the model's own."""
     security_mode = models.CharField(
         max_length=10, choices=SECURITY_MODE_CHOICES, default=SecurityMode.ASK.value
     )
