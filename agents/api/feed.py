@@ -159,8 +159,8 @@ class Feed:
                     return
                 async for event in self._look():
                     yield event
-                async for event in self._hear(inbox):
-                    yield event
+                async for heard in self._hear(inbox):
+                    yield heard
 
     async def _refusal_now(self) -> str:
         now = time.monotonic()
@@ -227,8 +227,8 @@ class Feed:
             rest = await _read(stored_text, message_id, has)
             if rest is None:  # it ended meanwhile; its last event brings all of it
                 return None
-            unsaved = has + len(rest) - (offset or 0)
-            text = rest + text[max(unsaved, 0) :]
+            overlap = has + len(rest) - (offset or 0)
+            text = rest + text[max(overlap, 0) :]
         else:
             text = text[has - offset :]
         if not text:

@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 
 from agents.domain.subagents import rows_of
 from agents.models import AgentSession, ApprovalRequest, Message, SessionEvent, User
+from agents.models.approvals import ApprovalRequestQuerySet
 
 from .branches import lineage, within
 
@@ -37,7 +38,7 @@ def message_records(session: AgentSession) -> QuerySet[Message]:
     return rows.filter(hidden=False).select_related("author").order_by("seq")
 
 
-def approval_records(user: User) -> QuerySet[ApprovalRequest]:
+def approval_records(user: User) -> ApprovalRequestQuerySet:
     """Everything that was asked where the person may look, oldest first."""
     visible = ApprovalRequest.objects.visible_to(user)
     return visible.select_related("decided_by").order_by("created_at", "pk")
