@@ -9,6 +9,7 @@ from typing import Any
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
+from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_GET
 
 from .app import SCOPES, document
@@ -66,6 +67,7 @@ def api_document(request: HttpRequest) -> HttpResponse:
     return JsonResponse(document(), json_dumps_params={"indent": 1})
 
 
+@csrf_exempt
 @login_not_required
 def api_nowhere(request: HttpRequest) -> HttpResponse:
     """Any other address below /api/."""
