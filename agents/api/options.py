@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -30,6 +32,17 @@ class Input(Schema):
     """A body; what it does not know is an error, not something that has no effect."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+@contextmanager
+def naming(field: str, *, for_domain: str = "text") -> Iterator[None]:
+    """What the domain calls `text` has another name in this body."""
+    try:
+        yield
+    except InvalidInputError as error:
+        if error.field == for_domain:
+            error.field = field
+        raise
 
 
 def usable_provider(user: User, name: str | None) -> Provider | None:

@@ -27,6 +27,7 @@ from .options import (
     Task,
     Temperature,
     listed_folder,
+    naming,
     usable_provider,
     usd_micros,
 )
@@ -114,26 +115,25 @@ def start_session(request: ApiRequest, body: SessionIn) -> Status[Any]:
     Sent again with the same `client_message_id` and task, it starts nothing new and
     answers with the session that the first one started.
     """
-    session = sessions.launch_agent(
-        request.user,
-        sessions.LaunchConfig(
-            task=body.task,
-            name=body.name,
-            mode=body.mode,
-            model=body.model,
-            provider=usable_provider(request.user, body.provider),
-            effort=body.effort or "",
-            security_mode=body.security_mode or "",
-            system_prompt=body.system_prompt,
-            network=body.network,
-            folder=listed_folder(body.folder_id),
-            worktree=body.worktree,
-            max_steps=body.max_steps,
-            max_budget_usd_micros=usd_micros(body.max_budget_usd),
-            temperature=body.temperature,
-            client_message_id=body.client_message_id,
-        ),
+    config = sessions.LaunchConfig(
+        task=body.task,
+        name=body.name,
+        mode=body.mode,
+        model=body.model,
+        provider=usable_provider(request.user, body.provider),
+        effort=body.effort or "",
+        security_mode=body.security_mode or "",
+        system_prompt=body.system_prompt,
+        network=body.network,
+        folder=listed_folder(body.folder_id),
+        worktree=body.worktree,
+        max_steps=body.max_steps,
+        max_budget_usd_micros=usd_micros(body.max_budget_usd),
+        temperature=body.temperature,
+        client_message_id=body.client_message_id,
     )
+    with naming("task"):
+        session = sessions.launch_agent(request.user, config)
     return Status(201, session_record(find_session(request.user, session.pk)))
 
 

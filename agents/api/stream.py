@@ -34,7 +34,7 @@ from agents.models.messages import MessageRole
 from .access import find_operable
 from .feed import AgenticEvent, Feed
 from .messages import send_once
-from .options import given, usable_provider, usd_micros
+from .options import given, naming, usable_provider, usd_micros
 
 CHANNEL = "api"
 MAX_STEPS = 200
@@ -142,9 +142,11 @@ def open_chat(request: ChatRequest) -> OpenedChat:
         raise InvalidInputError(
             f"A turn can have 1 to {MAX_STEPS} steps.", field="max_steps"
         )
-    if request.conversation_id is None:
-        return _start(request, text)
-    return _go_on(request, text, find_operable(request.user, request.conversation_id))
+    with naming("messages"):
+        if request.conversation_id is None:
+            return _start(request, text)
+        session = find_operable(request.user, request.conversation_id)
+        return _go_on(request, text, session)
 
 
 def _only_message(messages: Sequence[dict[str, str]]) -> str:
