@@ -12,6 +12,8 @@ from django.shortcuts import render
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_GET
 
+from agents.rendering.markdown import render_markdown
+
 from .app import SCOPES, document
 from .errors import error_response
 
@@ -52,7 +54,7 @@ def api_docs(request: HttpRequest) -> HttpResponse:
         for method, operation in methods.items()
     ]
     context = {
-        "description": found["info"]["description"].strip().split("\n\n"),
+        "description": render_markdown(found["info"]["description"]),
         "operations": operations,
         "scopes": SCOPES.items(),
         "errors": _fields(found, _ref("ErrorBody")),
@@ -90,7 +92,7 @@ def _describe(
         method=method.upper(),
         path=path,
         summary=operation["summary"],
-        description=" ".join(operation.get("description", "").split()),
+        description=render_markdown(operation.get("description", "")),
         scopes=[name for each in operation["security"] for name in each["TokenAuth"]],
         parameters=[_parameter(found, each) for each in operation["parameters"]],
         body=_fields(found, _schema_of(operation.get("requestBody", {}))),

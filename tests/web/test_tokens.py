@@ -35,7 +35,7 @@ def test_a_new_token_is_shown_once(client: Client, alice: User) -> None:
     assert row.words.startswith(f"My script {found.prefix}… Read, Decide")
 
 
-@pytest.mark.parametrize("left_out", ["name", "scopes"])
+@pytest.mark.parametrize("left_out", ["name", "scopes", "days"])
 def test_what_is_missing_is_said_at_its_field(client: Client, left_out: str) -> None:
     answer = client.post(URL, {k: v for k, v in FORM.items() if k != left_out})
 
@@ -45,7 +45,7 @@ def test_what_is_missing_is_said_at_its_field(client: Client, left_out: str) -> 
 
 
 def test_a_token_that_works_until_it_is_revoked(client: Client) -> None:
-    client.post(URL, {**FORM, "days": ""})
+    client.post(URL, {**FORM, "days": "always"})
 
     token = ApiToken.objects.get()
     assert token.expires_at is None

@@ -8,12 +8,13 @@ from agents.models.tokens import TokenScope
 
 from .fields import CleanTextField
 
+UNTIL_REVOKED = "always"
 DAYS = [
     ("7", "7 days"),
     ("30", "30 days"),
     ("90", "90 days"),
     ("365", "a year"),
-    ("", "until it is revoked"),
+    (UNTIL_REVOKED, "until it is revoked"),
 ]
 
 
@@ -30,7 +31,5 @@ class TokenForm(forms.Form):
         label="Works for",
         choices=DAYS,
         initial="90",
-        required=False,
-        coerce=int,
-        empty_value=None,
+        coerce=lambda chosen: None if chosen == UNTIL_REVOKED else int(chosen),
     )
