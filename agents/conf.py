@@ -56,6 +56,7 @@ class Conf:
     # the event streams of programs
     stream_heartbeat_seconds: float = 15
     stream_poll_seconds: float = 3
+    streams_per_user: int = 100
 
     # policy switches of the site
     require_jail: bool = False

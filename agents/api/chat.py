@@ -25,7 +25,7 @@ from .options import (
     Task,
     Temperature,
 )
-from .sse import stream_response
+from .sse import check_open_streams, stream_response
 from .stream import ChatRequest, follow_turn, open_chat
 
 router = Router(tags=["Chat"])
@@ -77,9 +77,10 @@ def stream_chat(request: ApiRequest, body: ChatIn) -> StreamingHttpResponse:
             " decide those that wait under /api/approvals/.",
             field="tool_handler",
         )
+    check_open_streams(request.user)
     values = body.dict(exclude={"tool_handler", "show_thinking", "messages"})
     messages = [{"role": each.role, "content": each.content} for each in body.messages]
     opened = open_chat(ChatRequest(user=request.user, messages=messages, **values))
     refusal = refusal_of(request.auth, TokenScope.READ, opened.session_id)
     turn = follow_turn(opened, refusal, user=request.user, thinks=body.show_thinking)
-    return stream_response(turn)
+    return stream_response(turn, request.user)

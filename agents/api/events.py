@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -20,7 +20,7 @@ from .auth import READ, ApiRequest
 from .errors import REFUSALS
 from .feed import AgenticEvent, Feed, load_events
 from .messages import Seq
-from .sse import stream_response
+from .sse import check_open_streams, stream_response
 
 router = Router(tags=["Events"])
 
@@ -64,6 +64,7 @@ def follow_events(
     the whole message. A comment is sent when nothing else was for some seconds. With
     `follow=false` the answer ends with the newest event.
     """
+    check_open_streams(request.user)
     session = find_session(request.user, session_id)
     seq = int(last_event_id) if last_event_id is not None else wanted.after or 0
     if seq > session.shown_seq:
@@ -72,12 +73,12 @@ def follow_events(
             field="Last-Event-ID" if last_event_id is not None else "after",
         )
     if not wanted.follow:
-        return stream_response(_until_now(session, seq))
+        return stream_response(_until_now(session, seq), request.user)
     refusal = refusal_of(request.auth, TokenScope.READ, session.pk)
-    return stream_response(Feed(session.host_id, seq, refusal).follow())
+    return stream_response(Feed(session.host_id, seq, refusal).follow(), request.user)
 
 
-async def _until_now(session: AgentSession, seq: int) -> AsyncIterator[AgenticEvent]:
+async def _until_now(session: AgentSession, seq: int) -> AsyncGenerator[AgenticEvent]:
     while events := await database_sync_to_async(load_events)(session.host_id, seq):
         for event in events:
             yield event

@@ -8,7 +8,7 @@ every few seconds, which also finds that somebody may not look any more.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, ParamSpec, TypeVar
@@ -144,7 +144,7 @@ class Feed:
     _elsewhere: set[UUID] = field(default_factory=set)
     _checked_at: float = 0.0
 
-    async def follow(self) -> AsyncIterator[AgenticEvent | None]:
+    async def follow(self) -> AsyncGenerator[AgenticEvent | None]:
         """All events, for as long as somebody listens; None: nothing came for a while.
 
         Ends after `closed`, when the listener may not listen any more.
@@ -169,7 +169,7 @@ class Feed:
         self._checked_at = now
         return await _read(self.refusal)
 
-    async def _look(self) -> AsyncIterator[AgenticEvent]:
+    async def _look(self) -> AsyncGenerator[AgenticEvent]:
         """What is newer than what is known, and all text so far."""
         while events := await _read(load_events, self.session_id, self.seq):
             for event in events:
@@ -190,7 +190,7 @@ class Feed:
         elif event.type == StreamEnded.wire:
             self._sent.pop(UUID(event.data["message_id"]), None)
 
-    async def _hear(self, inbox: Inbox) -> AsyncIterator[AgenticEvent | None]:
+    async def _hear(self, inbox: Inbox) -> AsyncGenerator[AgenticEvent | None]:
         """Wait for a ring that means something new; words need no look."""
         while True:
             heard = await inbox.wait(conf().stream_poll_seconds)

@@ -56,7 +56,7 @@ def usable_provider(user: User, name: str | None) -> Provider | None:
     if _is_uuid(name):
         wanted |= Q(pk=name)
     usable = Provider.objects.visible_to(user).filter(wanted, is_enabled=True)
-    found = usable.exclude(kind=ProviderKind.DEMO, owner__isnull=False).first()
+    found = usable.exclude(kind=ProviderKind.DEMO).first()
     if found is None:
         raise InvalidInputError(
             "There is no provider of this name that you may use.", field="provider"

@@ -6,7 +6,7 @@ has no option for is set by the gateway (`temperature`), or refused with the rea
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -24,6 +24,7 @@ from agents.events.vocabulary import (
     MessageSaved,
     QueueUpdated,
     RunCompleted,
+    SessionClosed,
     StreamDelta,
     StreamEnded,
     StreamStarted,
@@ -85,7 +86,7 @@ async def stream_agentic_chat(
     effort: str | None = None,
     *,
     user: User,
-) -> AsyncIterator[AgenticEvent]:
+) -> AsyncGenerator[AgenticEvent]:
     """Send `messages` to a conversation and yield what happens until its turn is over.
 
     Args:
@@ -117,7 +118,7 @@ async def stream_agentic_chat(
     turn = follow_turn(
         opened, refusal, user=user, tool_handler=tool_handler, thinks=show_thinking
     )
-    async with aclosing(turn):  # type: ignore[type-var]  # it is a generator
+    async with aclosing(turn):
         async for event in turn:
             if event is not None:
                 yield event
@@ -180,7 +181,6 @@ def _start(request: ChatRequest, text: str) -> OpenedChat:
 
 
 def _go_on(request: ChatRequest, text: str, session: AgentSession) -> OpenedChat:
-    after = session.last_seq
     wanted = given(
         system_prompt=request.system_prompt,
         model=request.model,
@@ -197,7 +197,17 @@ def _go_on(request: ChatRequest, text: str, session: AgentSession) -> OpenedChat
         sessions.update_session(session, request.user, **changed)
     _restrict_tools(session, request)
     sent = send_once(session, request.user, text, request.client_message_id)
+    after = _seq_before(session, sent)
     return OpenedChat(session_id=session.pk, message_id=sent.pk, after=after)
+
+
+def _seq_before(session: AgentSession, message: Message) -> int:
+    """A message that was sent before has its turn told again, from its beginning."""
+    saved = session.events.filter(
+        type=MessageSaved.wire, data__message_id=str(message.pk)
+    ).first()
+    assert saved is not None, "said when the message was written"
+    return saved.seq - 1
 
 
 def _restrict_tools(session: AgentSession, request: ChatRequest) -> None:
@@ -248,11 +258,11 @@ async def follow_turn(
     user: User,
     tool_handler: ToolHandler | None = None,
     thinks: bool = True,
-) -> AsyncIterator[AgenticEvent | None]:
+) -> AsyncGenerator[AgenticEvent | None]:
     """The session's events until the message's turn is over, or can't come any more."""
     thoughts = _Thoughts()
     feed = Feed(opened.session_id, opened.after, refusal).follow()
-    async with aclosing(feed):  # type: ignore[type-var]  # it is a generator
+    async with aclosing(feed):
         async for event in feed:
             if event is None or thinks or not thoughts.are_in(event):
                 yield event
@@ -260,17 +270,22 @@ async def follow_turn(
                 continue
             if tool_handler is not None and event.type == ApprovalRequested.wire:
                 await _ask(tool_handler, UUID(event.data["approval_id"]), user)
-            if event.type in (RunCompleted.wire, QueueUpdated.wire):
+            if event.type in _MAY_END:
                 is_over = await database_sync_to_async(_is_over)(opened, event)
                 if is_over:
                     return
 
 
+_MAY_END = (RunCompleted.wire, QueueUpdated.wire, SessionClosed.wire)
+
+
 def _is_over(opened: OpenedChat, event: AgenticEvent) -> bool:
-    """Its run has ended, or somebody took the message out of the queue."""
+    """Its run has ended, or can't begin any more: it left the queue, or all closed."""
+    runs = Run.objects.filter(trigger_message_id=opened.message_id)
     if event.type == RunCompleted.wire:
-        ended = Run.objects.filter(pk=event.data["run_id"])
-        return ended.filter(trigger_message_id=opened.message_id).exists()
+        return runs.filter(pk=event.data["run_id"]).exists()
+    if event.type == SessionClosed.wire:
+        return not runs.unfinished().exists()
     return not Message.objects.filter(pk=opened.message_id).exists()
 
 

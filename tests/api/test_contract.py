@@ -21,7 +21,7 @@ from tests import factories
 
 from .conftest import token_of
 
-EXAMPLES = 15
+EXAMPLES = 10
 
 
 class _Site(WSGIHandler):

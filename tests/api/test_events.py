@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, TypeVar
@@ -14,6 +13,7 @@ from asgiref.testing import ApplicationCommunicator
 from django.db import connections
 
 from agents.domain import blocks, tokens
+from agents.domain.messages import remove_queued_message
 from agents.domain.sessions import delete_session, rename_session
 from agents.events.bus import layer, publish_delta, session_group
 from agents.events.vocabulary import StreamDelta
@@ -46,18 +46,25 @@ async def in_thread(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
 class Listener:
     """One connection to a session's events."""
 
-    def __init__(self, path: str, headers: dict[str, str]) -> None:
+    def __init__(
+        self, path: str, headers: dict[str, str], body: dict[str, Any] | None = None
+    ) -> None:
+        self._body = b"" if body is None else json.dumps(body).encode()
         path, _, query = path.partition("?")
         self._application = ApplicationCommunicator(
             http_application,
             {
                 "type": "http",
-                "method": "GET",
+                "method": "POST" if body else "GET",
                 "path": path,
                 "query_string": query.encode(),
                 "headers": [
                     (name.lower().encode(), value.encode())
-                    for name, value in {"host": "localhost", **headers}.items()
+                    for name, value in {
+                        "host": "localhost",
+                        "content-type": "application/json",
+                        **headers,
+                    }.items()
                 ],
             },
         )
@@ -67,7 +74,7 @@ class Listener:
         self._is_complete = False
 
     async def open(self) -> None:
-        await self._application.send_input({"type": "http.request"})
+        await self._application.send_input({"type": "http.request", "body": self._body})
         start = await self._application.receive_output(PATIENCE_SECONDS)
         self.status = start["status"]
         self.headers = {
@@ -125,27 +132,39 @@ Listen = Callable[..., Awaitable[Listener]]
 
 
 @pytest.fixture
-async def listen(alice: User) -> AsyncIterator[Listen]:
-    """Listen as somebody, alice if not said; hang up when the test ends."""
+async def connect() -> AsyncIterator[Listen]:
+    """Connections of somebody's program; they hang up when the test ends."""
     opened: list[Listener] = []
 
-    async def listen(
-        session: AgentSession, query: str = "", user: User = alice, **headers: str
+    async def connect(
+        user: User,
+        path: str,
+        headers: dict[str, str] | None = None,
+        body: dict[str, Any] | None = None,
     ) -> Listener:
-        token = await in_thread(token_of, user)
-        said = {name.replace("_", "-"): value for name, value in headers.items()}
-        listener = Listener(
-            f"/api/sessions/{session.pk}/events/{query}",
-            {"Authorization": f"Bearer {token}", **said},
-        )
+        said = {"Authorization": f"Bearer {await in_thread(token_of, user)}"}
+        listener = Listener(path, {**said, **(headers or {})}, body)
         await listener.open()
         opened.append(listener)
         return listener
 
-    yield listen
+    yield connect
     for listener in opened:
         await listener.end()
     await in_thread(connections.close_all)
+
+
+@pytest.fixture
+def listen(alice: User, connect: Listen) -> Listen:
+    """Listen to a session as somebody, alice if not said."""
+
+    async def listen(
+        session: AgentSession, query: str = "", user: User = alice, **headers: str
+    ) -> Listener:
+        said = {name.replace("_", "-"): value for name, value in headers.items()}
+        return await connect(user, f"/api/sessions/{session.pk}/events/{query}", said)
+
+    return listen
 
 
 def seqs(session: AgentSession) -> list[int]:
@@ -330,7 +349,6 @@ async def test_the_server_stops_listening_when_the_program_hangs_up(
     assert session_group(session.pk) in layer().groups
 
     await listener.hang_up()
-    await asyncio.sleep(0)
 
     assert session_group(session.pk) not in layer().groups
 
@@ -351,3 +369,63 @@ async def test_an_id_that_is_none_is_refused_with_the_reason(
     assert listener.status == 422
     [field] = json.loads(await listener.rest())["error"]["fields"]
     assert field["field"] == "Last-Event-ID"
+
+
+async def test_a_person_has_so_many_streams_and_no_more(
+    listen: Listen, session: AgentSession, override_conf: Any
+) -> None:
+    override_conf(streams_per_user=2)
+    first, second = [await listen(session) for _ in range(2)]
+    for each in (first, second):
+        await each.event()
+
+    refused = await listen(session)
+    await first.hang_up()
+    admitted = await listen(session)
+
+    assert (refused.status, admitted.status) == (429, 200)
+
+
+async def test_a_chat_is_one_message_and_its_turn(
+    connect: Listen, alice: User, session: AgentSession, run: Run
+) -> None:
+    """It waits for the turn that is on; sent again, it is told again."""
+    body = {
+        "conversation_id": str(session.pk),
+        "messages": [{"role": "user", "content": "And then?"}],
+        "client_message_id": str(uuid4()),
+    }
+    chat = await connect(alice, "/api/chat/", body=body)
+    said = await chat.event()
+    await in_thread(factories.end_turn, run)
+    first = await chat.until("agent:complete")
+    next_run = await in_thread(factories.start_turn, session)
+    await in_thread(factories.say, next_run, "Then this.")
+    await in_thread(factories.end_turn, next_run)
+    second = await chat.until("agent:complete")
+
+    assert said[1:] == ("agent:message", said[2])
+    assert said[2]["role"] == "user"
+    assert first[2]["run_id"] == str(run.pk)
+    assert second[2]["run_id"] == str(next_run.pk)
+    assert await chat.rest() == ""
+
+    again = await connect(alice, "/api/chat/", body=body)
+    assert await again.event() == said
+    assert await again.until("agent:complete") == first
+    assert await again.until("agent:complete") == second
+    assert await again.rest() == ""
+
+
+async def test_a_chat_ends_when_its_message_leaves_the_queue(
+    connect: Listen, alice: User, session: AgentSession, run: Run
+) -> None:
+    messages = [{"role": "user", "content": "Never mind"}]
+    body = {"conversation_id": str(session.pk), "messages": messages}
+    chat = await connect(alice, "/api/chat/", body=body)
+    said = await chat.event()
+
+    message = await in_thread(Message.objects.get, pk=said[2]["message_id"])
+    await in_thread(remove_queued_message, message)
+
+    assert "agent:queue_updated" in await chat.rest()
