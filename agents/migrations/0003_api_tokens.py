@@ -12,7 +12,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("agents", "0001_initial"),
+        ("agents", "0002_mcp_servers"),
     ]
 
     operations = [
