@@ -27,7 +27,7 @@ EXAMPLES = 10
 class _Site(WSGIHandler):
     """The whole site; of a stream of events only how it begins."""
 
-    def get_response(self, request: HttpRequest) -> HttpResponseBase:  # type: ignore[override]  # wider
+    def get_response(self, request: HttpRequest) -> HttpResponseBase:
         response = super().get_response(request)
         if not response.streaming:
             return response

@@ -124,7 +124,12 @@ class Listener:
         await self._application.wait(PATIENCE_SECONDS)
 
     async def end(self) -> None:
-        if not self._is_complete:
+        """Let the server finish with it, whichever side has ended it."""
+        if self._application.future.done():
+            return
+        if self._is_complete:
+            await self._application.wait(PATIENCE_SECONDS)
+        else:
             await self.hang_up()
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -134,7 +134,7 @@ class Follower:
 
 def _frames(
     response: httpx2.Response, until_bytes: int | None
-) -> Iterator[dict[str, str]]:
+) -> Generator[dict[str, str]]:
     """All frames that came whole before the cut; half of one is worth nothing."""
     left = until_bytes
     buffer = b""

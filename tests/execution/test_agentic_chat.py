@@ -72,7 +72,7 @@ async def test_a_conversation_is_streamed_turn_by_turn(
     over = events[-1].fact
     assert isinstance(over, RunCompleted)
     assert over.success
-    sent = demo.state.requests[-1].body
+    sent = demo.state.requests[-1].body or {}
     assert sent["model"] == "claude-haiku-4-5"
     assert {tool["name"] for tool in sent["tools"]} == {"Write", "Read"}
     assert "You are terse." in str(sent["system"])
@@ -90,7 +90,7 @@ async def test_a_conversation_is_streamed_turn_by_turn(
     assert again[0].seq is not None
     assert again[0].seq > durable[-1]
     assert {event.session_id for event in again} == {session_id}
-    sent = demo.state.requests[-1].body
+    sent = demo.state.requests[-1].body or {}
     assert sent["temperature"] == 0.25
     assert "thinking" not in sent
 
