@@ -8,9 +8,12 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from agents.api.feed import AgenticEvent
+from agents.api.feed import AgenticEvent, load_events
 from agents.api.sse import format_event
-from agents.events.vocabulary import EVENTS, Event
+from agents.domain.runs import continue_session
+from agents.events.vocabulary import EVENTS, Event, MessageSaved
+from agents.models import AgentSession, Message, Run
+from tests import factories
 
 SAMPLES: dict[str, Any] = {
     "UUID": UUID(int=7),
@@ -59,3 +62,21 @@ def test_no_text_breaks_out_of_its_frame(text: str) -> None:
     assert frame.count("\n") == 3
     assert len(frame.splitlines()) == 3
     assert frame.endswith("\n\n")
+
+
+@pytest.mark.django_db
+def test_what_no_page_shows_is_told_without_its_words(
+    session: AgentSession, run: Run
+) -> None:
+    factories.end_turn(run, stop_reason="cancelled")
+    continue_session(session)
+
+    told = {
+        event.data["message_id"]: event.message
+        for event in load_events(session.pk, 0)
+        if event.type == MessageSaved.wire
+    }
+
+    hidden = Message.objects.get(hidden=True)
+    assert told[str(hidden.pk)] is None
+    assert told[str(run.trigger_message_id)] is not None

@@ -50,7 +50,9 @@ def events_after(session_id: UUID, seq: int, limit: int) -> list[SessionEvent]:
 
 
 def messages_by_id(message_ids: Iterable[str]) -> dict[str, Message]:
-    found = Message.objects.filter(pk__in=list(message_ids)).select_related("author")
+    """Without those that no page shows either."""
+    shown = Message.objects.filter(pk__in=list(message_ids), hidden=False)
+    found = shown.select_related("author")
     return {str(message.pk): message for message in found}
 
 
