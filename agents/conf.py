@@ -59,6 +59,11 @@ class Conf:
     transcript_page_size: int = 60
     message_preview_bytes: int = 64 * 1024
 
+    # the event streams of programs
+    stream_heartbeat_seconds: float = 15
+    stream_poll_seconds: float = 3
+    streams_per_user: int = 100
+
     # policy switches of the site
     require_jail: bool = False
     disable_jail: bool = False

@@ -1,4 +1,4 @@
-"""The site's URLs: Django's admin, and the pages of `agents.web`."""
+"""The site's URLs: Django's admin, the API, and the pages of `agents.web`."""
 
 from __future__ import annotations
 
@@ -7,5 +7,6 @@ from django.urls import include, path
 
 urlpatterns = [
     path("admin/", admin.site.urls),
+    path("api/", include("agents.api.urls")),
     path("", include("agents.web.urls")),
 ]

@@ -26,6 +26,7 @@ from agents.domain import (
     messages,
     providers,
     sessions,
+    tokens,
     workspaces,
 )
 from agents.domain.approvals import open_approval
@@ -33,6 +34,7 @@ from agents.domain.subagents import start_sub_agent
 from agents.live.routing import websocket_urlpatterns
 from agents.models import (
     AgentSession,
+    ApiToken,
     ApprovalRequest,
     Invite,
     ListedFolder,
@@ -118,6 +120,7 @@ TARGETS: dict[str, Callable[[Estate], UUID]] = {
     "invite_revoke": lambda estate: estate.invite.pk,
     "person_edit": lambda estate: estate.owner.pk,
     "folder_remove": lambda estate: estate.folder.pk,
+    "token_revoke": lambda estate: make_token(estate).pk,
 }
 # Without an object in the address, and only for owners.
 FOR_OWNERS = {
@@ -143,6 +146,7 @@ OWN_PAGES = {
     "rule_list",
     "rule_new",
     "rule_explain",
+    "token_list",
     "preferences",
     "theme_set",
     "password_change",
@@ -254,6 +258,11 @@ def make_rule(estate: Estate) -> PermissionRule:
         matcher="ls:*",
         effect="allow",
     )
+
+
+def make_token(estate: Estate) -> ApiToken:
+    tokens.create_token(estate.owner, name="Script", scopes=["read"], days=1)
+    return ApiToken.objects.latest("created_at")
 
 
 def make_worktree(alice: User) -> AgentSession:

@@ -19,6 +19,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from agents.models import (
     AgentSession,
+    ApiToken,
     ApprovalRequest,
     Invite,
     ListedFolder,
@@ -189,6 +190,7 @@ NOUNS: dict[str, type[models.Model]] = {
     "invite_id": Invite,
     "share_id": Share,
     "user_id": User,
+    "token_id": ApiToken,
 }
 ONLY_FOR_OWNERS = {Invite, ListedFolder, User}  # their pages open for nobody else
 

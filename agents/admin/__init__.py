@@ -21,6 +21,7 @@ from . import (  # noqa: F401  each module registers its models
     rules,
     runs,
     sessions,
+    tokens,
     transcripts,
     usage,
     users,

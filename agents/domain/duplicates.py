@@ -40,6 +40,7 @@ _SETTINGS = (
     "max_steps",
     "max_budget_usd_micros",
     "run_budget_usd_micros",
+    "temperature",
     "allowed_tools",
     "mcp_servers_off",
     "on_timeout",

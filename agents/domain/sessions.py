@@ -46,7 +46,7 @@ from .workspaces import choose_folder
 
 NAME_CHARACTERS = 60
 _BUDGETS = ("max_budget_usd_micros", "run_budget_usd_micros")
-_CHOSEN = ("model", "effort", "network", "max_steps", *_BUDGETS)
+_CHOSEN = ("model", "effort", "network", "max_steps", "temperature", *_BUDGETS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +71,7 @@ class LaunchConfig:
     max_budget_usd_micros: int | None = None
     run_budget_usd_micros: int | None = None
     """None: what the person prefers."""
+    temperature: float | None = None
     client_message_id: UUID | None = None
     attachments: dict[str, Any] = field(default_factory=dict)
 
@@ -143,6 +144,7 @@ def _new_session(owner: User, task: str, config: LaunchConfig) -> AgentSession:
         run_budget_usd_micros=config.run_budget_usd_micros
         if config.run_budget_usd_micros is not None
         else preferences.run_budget_usd_micros,
+        temperature=config.temperature,
     )
     _check(session, _CHOSEN)
     folder = config.folder or preferences.default_folder

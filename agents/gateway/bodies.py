@@ -45,6 +45,29 @@ def outgoing_body(body: bytes, upstream: Upstream) -> bytes:
     return body
 
 
+def with_temperature(body: bytes, temperature: float | None) -> bytes:
+    """The request at this temperature, which the CLI has no option for.
+
+    Providers take a temperature or thinking, not both, so such a request does not
+    think, nor name edits of the context that are about thinking.
+    """
+    if temperature is None:
+        return body
+    return _edited(body, lambda request: _at_temperature(request, temperature))
+
+
+def _at_temperature(request: dict[str, Any], temperature: float) -> dict[str, Any]:
+    request.pop("thinking", None)
+    management = request.get("context_management")
+    if isinstance(management, dict) and isinstance(management.get("edits"), list):
+        management["edits"] = [
+            edit for edit in management["edits"] if "thinking" not in str(edit)
+        ]
+        if not management["edits"]:
+            del request["context_management"]
+    return {**request, "temperature": temperature}
+
+
 def without_prefix(model: str, upstream: Upstream) -> str:
     return model.removeprefix(upstream.model_prefix)
 

@@ -6,7 +6,7 @@ import logging
 
 import httpx2
 
-from .bodies import outgoing_body
+from .bodies import outgoing_body, with_temperature
 from .exchange import Exchange
 from .headers import outgoing_headers
 from .lines import Trouble
@@ -68,11 +68,14 @@ async def _send(exchange: Exchange) -> httpx2.Response:
     client = exchange.services.clients.for_upstream(upstream)
     # A bare upstream knows no beta either; the query is where the CLI asks for it.
     query = "" if upstream.bare else asked.query
+    # Counting knows no temperature.
+    temperature = None if asked.is_count else upstream.temperature
+    body = with_temperature(asked.body, temperature)
     request = client.build_request(
         "POST",
         join_url(exchange.base_url, asked.path, query),
         headers=outgoing_headers(asked.headers, upstream),
-        content=outgoing_body(asked.body, upstream),
+        content=outgoing_body(body, upstream),
     )
     return await client.send(request, stream=True)
 

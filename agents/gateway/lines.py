@@ -56,6 +56,8 @@ class Upstream:
     bare: bool = False
     allow_private: bool = False
     """Whether the owner vouches for this address, so that it may be a private one."""
+    temperature: float | None = None
+    """For the conversation's requests; the CLI has no option for it."""
 
     @property
     def is_demo(self) -> bool:

@@ -24,6 +24,7 @@ from .runs import Run
 from .sessions import AgentSession
 from .shares import Share
 from .snapshots import Snapshot
+from .tokens import ApiToken
 from .transcripts import TranscriptEntry
 from .usage import CostEntry
 from .users import Preferences, User
@@ -31,6 +32,7 @@ from .users import Preferences, User
 __all__ = [
     "AgentSession",
     "AnalyticsEvent",
+    "ApiToken",
     "ApprovalRequest",
     "AuditEntry",
     "Budget",

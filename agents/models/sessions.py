@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import F, Q
 from django.utils import timezone
@@ -98,6 +99,12 @@ class AgentSession(PublicIdModel):
     max_budget_usd_micros = models.PositiveBigIntegerField(null=True, blank=True)
     run_budget_usd_micros = models.PositiveBigIntegerField(null=True, blank=True)
     """What one of its turns may cost, as a person set it; raises stand on `Budget`."""
+    temperature = models.FloatField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0), MaxValueValidator(1)],
+    )
+    """Set by the gateway in each request to the model; NULL: the model's own."""
     security_mode = models.CharField(
         max_length=10, choices=SECURITY_MODE_CHOICES, default=SecurityMode.ASK.value
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from functools import wraps
-from ipaddress import ip_address
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
@@ -25,6 +24,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django_htmx.http import HttpResponseClientRedirect
 from django_htmx.middleware import HtmxDetails
 
+from agents.domain import addresses
 from agents.errors import InvalidInputError
 from agents.models import User
 
@@ -93,19 +93,7 @@ def toast_response(
 
 
 def client_address(request: HttpRequest) -> str:
-    """The address that speaks to us, or that our own proxy says speaks to it.
-
-    Of `X-Forwarded-For` only the last entry counts, since the proxy appended it; all
-    before it is the client's claim.
-    """
-    peer = str(request.META.get("REMOTE_ADDR") or "")
-    if not settings.TRUST_FORWARDED_FOR:
-        return peer
-    claimed = request.headers.get("X-Forwarded-For", "").rpartition(",")[2].strip()
-    try:
-        return str(ip_address(claimed))
-    except ValueError:
-        return peer
+    return addresses.client_address(request.META)
 
 
 def safe_next(request: HttpRequest, default: str) -> str:

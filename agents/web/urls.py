@@ -22,6 +22,7 @@ from .views import (
     rules,
     sessions,
     styleguide,
+    tokens,
     worktrees,
 )
 
@@ -248,6 +249,12 @@ urlpatterns = [
     path("settings/rules/explain/", rules.rule_explain, name="rule_explain"),
     path(
         "settings/rules/<uuid:rule_id>/revoke/", rules.rule_revoke, name="rule_revoke"
+    ),
+    path("settings/tokens/", tokens.token_list, name="token_list"),
+    path(
+        "settings/tokens/<uuid:token_id>/revoke/",
+        tokens.token_revoke,
+        name="token_revoke",
     ),
     path("favicon.ico", favicon.favicon, name="favicon"),
     path("styleguide/", styleguide.styleguide, name="styleguide"),

@@ -12,6 +12,7 @@ from django.urls import reverse
 
 from agents.domain import audit
 from agents.domain.subagents import start_sub_agent
+from agents.domain.tokens import create_token
 from agents.models import (
     AgentSession,
     ApprovalRequest,
@@ -70,6 +71,7 @@ def fill(name: str) -> AgentSession:
     )
     ListedFolder.objects.create(name=name, path=f"/srv/{name}", added_by=owner)
     notes_server(owner, secrets={"Authorization": "Bearer mcp-s3cret"})
+    create_token(owner, name=name, scopes=["read"], days=1)
     audit.record("rule.created", actor=owner, target=session, tool="Bash")
     branch = session.active_branch
     assert branch is not None
