@@ -26,9 +26,11 @@ from agents.models import (
     Message,
     MessageBranch,
     PermissionRule,
+    PromptTemplate,
     Provider,
     Run,
     Share,
+    Skill,
     User,
 )
 
@@ -188,6 +190,8 @@ NOUNS: dict[str, type[models.Model]] = {
     "server_id": McpServer,
     "invite_id": Invite,
     "share_id": Share,
+    "skill_id": Skill,
+    "template_id": PromptTemplate,
     "user_id": User,
 }
 ONLY_FOR_OWNERS = {Invite, ListedFolder, User}  # their pages open for nobody else

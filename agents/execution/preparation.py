@@ -13,6 +13,7 @@ from agents.domain import workspaces
 from agents.domain.mcp_offers import offered_servers
 from agents.domain.model_choice import get_session_model, resolve_model_id
 from agents.domain.providers import provider_for
+from agents.domain.skills import packages_of
 from agents.domain.snapshots import restores_files
 from agents.domain.transcripts import (
     copy_transcript,
@@ -28,6 +29,7 @@ from agents.gateway.upstreams import resolve_upstream
 from agents.models import AgentSession, Message, MessageBranch, Preferences, Run
 from agents.models.runs import RunKind
 from agents.models.sessions import Network
+from agents.workspaces.plugins import write_plugin
 
 from .confinement import JailStatus
 from .options import ClientSetup, Start, compute_tool_permissions
@@ -90,6 +92,7 @@ def prepare(run: Run, jail: JailStatus) -> Prepared:
         timezone=preferences.timezone or "UTC",
         folder_inode=folder.stat().st_ino,
         mounts=workspaces.jail_mounts(session),
+        plugin=write_plugin(session.pk, packages_of(session.owner)),
         is_verbatim=not is_compaction,
     )
     Run.objects.filter(pk=run.pk).update(

@@ -22,7 +22,9 @@ from .rules import PermissionRule
 from .runs import Run
 from .sessions import AgentSession
 from .shares import Share
+from .skills import Skill, SkillFile
 from .snapshots import Snapshot
+from .templates import PromptTemplate
 from .transcripts import TranscriptEntry
 from .usage import CostEntry
 from .users import Preferences, User
@@ -43,10 +45,13 @@ __all__ = [
     "ModelRequest",
     "PermissionRule",
     "Preferences",
+    "PromptTemplate",
     "Provider",
     "Run",
     "SessionEvent",
     "Share",
+    "Skill",
+    "SkillFile",
     "Snapshot",
     "ToolGroupMeta",
     "TranscriptEntry",

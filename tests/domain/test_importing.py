@@ -88,6 +88,12 @@ def rich_session(owner: User) -> AgentSession:
         seq=40,
         role="user",
         text="Otherwise",
+        content={
+            "attached": {
+                **{"paths": ["src/main.py"], "tools": ["Read"]},
+                **{"skills": ["s"], "images": ["unnamed"]},
+            }
+        },
         attachments={
             "images": [{"media_type": "image/png", "data": "QUJD"}],
             "forced_tools": ["Read"],
