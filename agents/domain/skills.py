@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from django.db import IntegrityError, transaction
+from django.db.models import Sum
 
 from agents.errors import InvalidInputError
 from agents.models import Skill, SkillFile, User
@@ -18,6 +19,7 @@ from agents.workspaces.skill_packages import (
 )
 
 MAX_SKILLS = 100
+MAX_TOTAL_BYTES = 20 * 1024 * 1024  # read at each start of an agent's process
 
 
 @transaction.atomic
@@ -79,6 +81,13 @@ def add_package(owner: User, package: SkillPackage) -> tuple[Skill, bool]:
     skill.description, skill.content = package.description, package.content
     save_skill(skill)
     skill.files.all().delete()
+    others = SkillFile.objects.filter(skill__owner=owner)
+    kept = others.aggregate(size=Sum("size_bytes"))["size"] or 0
+    if kept + sum(map(len, package.files.values())) > MAX_TOTAL_BYTES:
+        raise InvalidInputError(
+            f"The files of all your skills can have {MAX_TOTAL_BYTES >> 20} MB.",
+            field="file",
+        )
     SkillFile.objects.bulk_create(
         SkillFile(skill=skill, path=path, data=data, size_bytes=len(data))
         for path, data in package.files.items()

@@ -12,6 +12,7 @@ from agents.conf import conf
 from agents.domain import workspaces
 from agents.domain.mcp_offers import offered_servers
 from agents.domain.model_choice import get_session_model, resolve_model_id
+from agents.domain.permissions import usable_tools
 from agents.domain.providers import provider_for
 from agents.domain.skills import packages_of
 from agents.domain.snapshots import restores_files
@@ -29,6 +30,7 @@ from agents.gateway.upstreams import resolve_upstream
 from agents.models import AgentSession, Message, MessageBranch, Preferences, Run
 from agents.models.runs import RunKind
 from agents.models.sessions import Network
+from agents.policy.tools import SKILL_TOOL
 from agents.workspaces.plugins import write_plugin
 
 from .confinement import JailStatus
@@ -92,7 +94,7 @@ def prepare(run: Run, jail: JailStatus) -> Prepared:
         timezone=preferences.timezone or "UTC",
         folder_inode=folder.stat().st_ino,
         mounts=workspaces.jail_mounts(session),
-        plugin=write_plugin(session.pk, packages_of(session.owner)),
+        plugin=_plugin(session),
         is_verbatim=not is_compaction,
     )
     Run.objects.filter(pk=run.pk).update(
@@ -106,6 +108,13 @@ def prepare(run: Run, jail: JailStatus) -> Prepared:
         prompt_id=_name_prompt(run),
         needs_files_first=bool(run.deferred_tool_use_id) or restores_files(run),
     )
+
+
+def _plugin(session: AgentSession) -> Path | None:
+    """The owner's skills, where the session offers the tool that looks them up."""
+    if SKILL_TOOL not in usable_tools(session):
+        return None
+    return write_plugin(session.pk, packages_of(session.owner))
 
 
 def _content(run: Run) -> PromptContent | None:

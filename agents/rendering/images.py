@@ -69,6 +69,20 @@ def keep_image(data: bytes, name: str) -> KeptImage:
     )
 
 
+def is_kept_image(data: str, media_type: str) -> bool:
+    """Whether this could have come out of `keep_image`: for what others bring along."""
+    try:
+        content = base64.b64decode(data, validate=True)
+        with Image.open(io.BytesIO(content), formats=FORMATS) as opened:
+            is_small = len(content) <= MAX_BYTES and max(opened.size) <= LONG_EDGE
+            if not is_small or Image.MIME.get(opened.format or "") != media_type:
+                return False
+            opened.load()
+            return True
+    except _SPOILT:
+        return False
+
+
 def _decode(data: bytes, name: str) -> Image.Image:
     """The first frame, upright, in plain colours."""
     try:

@@ -74,6 +74,20 @@ def test_files_come_along_and_are_taken_out(alice: User) -> None:
     assert skills.package_of(skill).files == {}
 
 
+def test_the_files_of_all_skills_may_only_be_so_large(
+    alice: User, bob: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(skills, "MAX_TOTAL_BYTES", 1 << 20)
+    half = {"a": bytes(600_000)}
+    skills.add_package(alice, SkillPackage("one", "x", "x", half))
+    skills.add_package(bob, SkillPackage("two", "x", "x", half))
+
+    with pytest.raises(InvalidInputError, match="can have 1 MB"):
+        skills.add_package(alice, SkillPackage("two", "x", "x", half))
+    assert [skill.name for skill in alice.skills.all()] == ["one"]
+    skills.add_package(alice, SkillPackage("one", "x", "x", half))
+
+
 def test_an_upload_needs_a_name(alice: User) -> None:
     with pytest.raises(InvalidInputError, match="says no name"):
         skills.add_package(alice, SkillPackage("", "x", "x"))

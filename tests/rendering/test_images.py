@@ -12,7 +12,7 @@ from PIL import Image
 
 from agents.errors import InvalidInputError
 from agents.rendering import images
-from agents.rendering.images import keep_image
+from agents.rendering.images import is_kept_image, keep_image
 
 
 def picture(kind: str, size: tuple[int, int] = (40, 20), **options: Any) -> bytes:
@@ -102,3 +102,15 @@ def test_a_picture_with_too_many_pixels_is_refused_unread() -> None:
     sentence = refusal(picture("PNG", (10_000, 5_001))).user_message
 
     assert sentence == "“x.png” has more than 50,000,000 pixels."
+
+
+def test_what_others_bring_along_must_be_like_what_is_kept() -> None:
+    kept = keep_image(picture("JPEG"), "x.jpg")
+    large = base64.b64encode(picture("PNG", (1569, 1))).decode()
+
+    assert is_kept_image(kept["data"], "image/png")
+    assert is_kept_image(kept["thumbnail"], "image/jpeg")
+    assert not is_kept_image(kept["data"], "image/webp")
+    assert not is_kept_image(large, "image/png")
+    assert not is_kept_image(kept["data"][:80], "image/png")
+    assert not is_kept_image("no base64", "image/png")
