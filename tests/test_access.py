@@ -42,8 +42,10 @@ from agents.models import (
     Message,
     MessageBranch,
     PermissionRule,
+    PromptTemplate,
     Provider,
     Run,
+    Skill,
     User,
 )
 from agents.models.messages import MessageRole
@@ -105,6 +107,15 @@ TARGETS: dict[str, Callable[[Estate], UUID]] = {
     "branch_switch": lambda estate: estate.other_branch.pk,
     "branch_compare": lambda estate: estate.other_branch.pk,
     "queue_resume": lambda estate: estate.session.pk,
+    "session_context": lambda estate: estate.session.pk,
+    "session_paths": lambda estate: estate.session.pk,
+    "message_image": lambda estate: add_picture(estate.message).pk,
+    "skill_edit": lambda estate: make_skill(estate).pk,
+    "skill_delete": lambda estate: make_skill(estate).pk,
+    "skill_export": lambda estate: make_skill(estate).pk,
+    "template_edit": lambda estate: make_template(estate).pk,
+    "template_delete": lambda estate: make_template(estate).pk,
+    "template_use": lambda estate: make_template(estate).pk,
     "approval_decide": lambda estate: estate.approval.pk,
     "question_answer": lambda estate: estate.question.pk,
     "approval_rule": lambda estate: estate.approval.pk,
@@ -147,6 +158,10 @@ OWN_PAGES = {
     "rule_new",
     "rule_explain",
     "token_list",
+    "skill_list",
+    "skill_new",
+    "template_list",
+    "template_new",
     "preferences",
     "theme_set",
     "password_change",
@@ -167,6 +182,7 @@ DATA: dict[str, dict[str, str] | Callable[[Estate], dict[str, str]]] = {
     "session_rename": {"name": "New name"},
     "session_settings": {"security_mode": "deny"},
     "session_pin": {"pinned": "true"},
+    "message_image": {"n": "0"},
     "message_send": {"text": "Go on", "client_message_id": str(uuid4())},
     "message_move": {"action": "down"},
     "message_requeue": {"text": "Rather this"},
@@ -263,6 +279,24 @@ def make_rule(estate: Estate) -> PermissionRule:
 def make_token(estate: Estate) -> ApiToken:
     tokens.create_token(estate.owner, name="Script", scopes=["read"], days=1)
     return ApiToken.objects.latest("created_at")
+
+
+def add_picture(message: Message) -> Message:
+    message.attachments = {"images": [{"media_type": "image/png", "data": "AAAA"}]}
+    message.save(update_fields=["attachments"])
+    return message
+
+
+def make_skill(estate: Estate) -> Skill:
+    return Skill.objects.create(
+        owner=estate.owner, name="plan", description=SECRET, content=SECRET
+    )
+
+
+def make_template(estate: Estate) -> PromptTemplate:
+    return PromptTemplate.objects.create(
+        owner=estate.owner, name=SECRET, text=f"{SECRET} {{{{place}}}}"
+    )
 
 
 def make_worktree(alice: User) -> AgentSession:

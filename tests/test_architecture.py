@@ -27,9 +27,11 @@ from agents.models import (
     Message,
     MessageBranch,
     PermissionRule,
+    PromptTemplate,
     Provider,
     Run,
     Share,
+    Skill,
     User,
 )
 
@@ -189,6 +191,8 @@ NOUNS: dict[str, type[models.Model]] = {
     "server_id": McpServer,
     "invite_id": Invite,
     "share_id": Share,
+    "skill_id": Skill,
+    "template_id": PromptTemplate,
     "user_id": User,
     "token_id": ApiToken,
 }

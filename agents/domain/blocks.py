@@ -29,6 +29,7 @@ from agents.policy.tools import SUB_AGENT_TOOLS
 from agents.rendering.markdown import render_markdown
 from agents.rendering.text import clean_json, clean_text, preview
 
+from .attachments import with_summary
 from .locks import lock_run, lock_session
 from .status import PREVIEW_CHARACTERS, refresh_sub_agents
 
@@ -65,6 +66,7 @@ def _append(
     session_id: UUID, *, role: MessageRole, content: dict[str, Any], **columns: Any
 ) -> Message:
     shown = "" if columns.get("hidden") else columns.get("text", "")
+    content = with_summary(content, columns.get("attachments") or {})
     message = Message.objects.create(
         session_id=session_id,
         seq=next_message_seq(session_id, **_tally(role, shown)),

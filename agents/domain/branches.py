@@ -22,6 +22,7 @@ from agents.models.runs import RunKind
 from agents.rendering.text import clean_json
 
 from . import analytics, runs
+from .attachments import with_command
 from .blocks import add_message
 from .locks import lock_session
 from .messages import clean_prompt
@@ -56,6 +57,7 @@ def edit_message(
         raise SessionClosedError
     if message.role != MessageRole.USER or message.hidden or _is_queued(message):
         raise InvalidInputError("Only messages that were sent can be edited.")
+    kept = message.attachments if attachments is None else attachments
     branch = _fork(message)
     is_busy = session.runs.unfinished().exists()
     edited = add_message(
@@ -65,9 +67,7 @@ def edit_message(
         text=text,
         author=author,
         client_message_id=client_message_id,
-        attachments=message.attachments
-        if attachments is None
-        else clean_json(attachments),
+        attachments=clean_json(with_command(author, text, kept)),
         queued_at=timezone.now() if is_busy else None,
         is_urgent=is_busy,
     )

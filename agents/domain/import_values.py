@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import PurePosixPath
 from typing import Any
 
 from agents.models.messages import MessageRole
+from agents.rendering.images import is_kept_image
 
 from .export import IMPORTED_KIND
 
 _IMAGE_KINDS = {"image/png", "image/jpeg", "image/gif", "image/webp"}
-_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 
 
 def kept_content(role: str, content: dict[str, Any]) -> dict[str, Any]:
@@ -55,5 +54,5 @@ def _is_image(item: Any) -> bool:
         isinstance(item, dict)
         and str(item.get("media_type")) in _IMAGE_KINDS
         and isinstance(item.get("data"), str)
-        and _BASE64.fullmatch(item["data"]) is not None
+        and is_kept_image(item["data"], str(item["media_type"]))
     )

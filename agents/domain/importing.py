@@ -37,6 +37,7 @@ from agents.workspaces.folders import create_workspace, workspace_of
 from . import audit
 from .accounts import preferences_of
 from .approvals import hash_input
+from .attachments import with_summary
 from .export import FORMAT, IMPORTED_KIND, VERSION
 from .import_reading import Row, parse, refuse
 from .import_values import kept_attachments, kept_content
@@ -145,6 +146,7 @@ class _Import:
 
     def _read_message(self, row: Row, seq: int) -> Message:
         role = row.choice("role", MessageRole.values)
+        attachments = kept_attachments(row.object("attachments"))
         return Message(
             session=self.session,
             branch=self._branch(row, "branch_id"),
@@ -152,7 +154,9 @@ class _Import:
             seq=seq,
             role=role,
             text=row.text("text"),
-            content=kept_content(role, row.object("content")),
+            content=with_summary(
+                kept_content(role, row.object("content")), attachments
+            ),
             tool_name=row.text("tool_name", 200),
             tool_use_id=row.text("tool_use_id", 200),
             parent_tool_use_id=row.text("parent_tool_use_id", 200),
@@ -162,7 +166,7 @@ class _Import:
             hidden=row.flag("hidden"),
             is_interrupted=row.flag("is_interrupted"),
             is_error=row.flag("is_error"),
-            attachments=kept_attachments(row.object("attachments")),
+            attachments=attachments,
             created_at=row.time("created_at") or self.now,
         )
 

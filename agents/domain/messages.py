@@ -16,6 +16,7 @@ from agents.models.runs import RunKind
 from agents.rendering.text import clean_json, clean_text, is_blank
 
 from . import analytics, runs
+from .attachments import with_command, with_summary
 from .blocks import add_message
 from .locks import check_is_no_sub_agent, lock_open_session, lock_session
 
@@ -32,6 +33,8 @@ def send_message(
     attachments: dict[str, Any] | None = None,
 ) -> Message:
     """Write a person's message and start a run for it, or queue it behind others.
+
+    Where its text begins with the name of a skill of theirs, “/name”, that is attached.
 
     It is also the word that a paused queue waits for, which is delivered in its order.
 
@@ -59,7 +62,7 @@ def send_message(
         text=text,
         author=author,
         client_message_id=client_message_id,
-        attachments=clean_json(attachments or {}),
+        attachments=clean_json(with_command(author, text, attachments or {})),
         queued_at=timezone.now() if waits else None,
     )
     if session.queue_paused:
@@ -109,7 +112,15 @@ def edit_queued_message(message: Message, text: str) -> bool:
     text = clean_prompt(text)
     lock_session(message.session_id)
     queued = _queued(message).filter(role=MessageRole.USER)
-    changed = queued.update(text=text, updated_at=timezone.now())
+    attachments = message.attachments
+    if message.author is not None:
+        attachments = clean_json(with_command(message.author, text, attachments))
+    changed = queued.update(
+        text=text,
+        attachments=attachments,
+        content=with_summary(message.content, attachments),
+        updated_at=timezone.now(),
+    )
     if changed:
         runs.publish_queue(message.session_id)
     return bool(changed)

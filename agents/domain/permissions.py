@@ -18,11 +18,13 @@ from agents.models import AgentSession, PermissionRule
 from agents.policy.decision import PolicyContext
 from agents.policy.modes import Effect, SecurityMode
 from agents.policy.rules import Rule, RuleScope
-from agents.policy.tools import canonical_name, get_all_tool_names
+from agents.policy.tools import SKILL_TOOL, canonical_name, get_all_tool_names
 from agents.workspaces.folders import home_path, tmp_path
+from agents.workspaces.plugins import plugins_path
 
 from .accounts import preferences_of
 from .mcp_offers import foreign_tools
+from .skills import has_skills
 
 # The tool servers of our own that every agent's process is given.
 OWN_SERVERS = ("openswarm-invoke-agent",)
@@ -62,7 +64,7 @@ def policy_context(session_id: UUID, around: Surroundings) -> PolicyContext:
         offered_tools=_own_tools(session) | foreign.offered,
         cwd=Path(session.cwd),
         roots=(Path(session.cwd),),
-        readable_paths=(around.config_dir, around.tmp),
+        readable_paths=(around.config_dir, around.tmp, plugins_path(session_id)),
         plan_dir=around.config_dir / "plans",
         home=around.home,
         jailed=around.jailed,
@@ -92,6 +94,13 @@ def _own_tools(session: AgentSession) -> frozenset[str]:
     return frozenset(
         name for name in offered if name in chosen or canonical_name(name) in chosen
     )
+
+
+def usable_tools(session: AgentSession) -> frozenset[str]:
+    """Those of the offered ones that there is something for."""
+    offered = offered_tools(session)
+    has_use_for_skill = SKILL_TOOL in offered and has_skills(session.owner)
+    return offered if has_use_for_skill else offered - {SKILL_TOOL}
 
 
 def _rules(session: AgentSession) -> list[Rule]:

@@ -26,6 +26,7 @@ from agents.workspaces.folders import (
     session_launcher_folder,
     session_tmp,
 )
+from agents.workspaces.plugins import forget_other_plugins
 
 from .approval import Gate, Places
 from .bubblewrap import TMP_IN_JAIL, JailSpec
@@ -154,6 +155,8 @@ class AgentClient:
         setup = self.setup
         home, tmp = session_home(setup.session_id), session_tmp(setup.session_id)
         folder = session_launcher_folder(setup.session_id)
+        forget_other_plugins(setup.session_id, setup.plugin)
+        plugins = (setup.plugin,) if setup.plugin else ()
         prompt = setup.system_prompt
         prompt_file = write_system_prompt(prompt, folder) if prompt else None
         environment = child_environment(
@@ -173,7 +176,7 @@ class AgentClient:
             network=setup.network,
             system_prompt=prompt_file,
             extra_rw=setup.mounts.writable,
-            extra_ro=setup.mounts.readable,
+            extra_ro=(*setup.mounts.readable, *plugins),
             max_processes=conf().jail_max_processes,
             max_memory_bytes=conf().jail_max_memory_bytes,
             environment=environment,

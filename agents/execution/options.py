@@ -18,13 +18,14 @@ from claude_agent_sdk.types import (
     EffortLevel,
     HookCallback,
     McpServerConfig,
+    SdkPluginConfig,
     SessionStore,
     SystemPromptPreset,
 )
 
 from agents.conf import conf
 from agents.domain.mcp_offers import OfferedServer
-from agents.domain.permissions import offered_tools
+from agents.domain.permissions import usable_tools
 from agents.mcp.builder import CallTool, build_mcp_servers
 from agents.mcp.tools.invoke_agent import SERVER_NAME as INVOKE_AGENT
 from agents.mcp.tools.invoke_agent import invoke_agent_server
@@ -58,6 +59,8 @@ class ClientSetup:
     mounts: JailMounts = NO_MOUNTS
     servers: tuple[OfferedServer, ...] = ()
     """The MCP servers that people connected, with the tools that are offered."""
+    plugin: Path | None = None
+    """The folder with the owner's skills; its path says what is in it."""
     is_verbatim: bool = True
     """False only for a process that is given nothing but a command of our own."""
 
@@ -76,7 +79,7 @@ def compute_tool_permissions(session: AgentSession) -> tuple[str, ...]:
     Those of servers are named `mcp__…`. What is not in the list does not exist for
     the model, and the gate denies it all the same.
     """
-    return tuple(sorted(offered_tools(session)))
+    return tuple(sorted(usable_tools(session)))
 
 
 def build_agent_options(
@@ -115,6 +118,7 @@ def build_agent_options(
         max_turns=setup.max_steps,
         setting_sources=[],
         strict_mcp_config=True,
+        plugins=_plugins(setup),
         settings=_settings(setup.tools),
         verbatim_prompts=setup.is_verbatim,
         include_partial_messages=True,
@@ -140,6 +144,12 @@ def _servers(setup: ClientSetup, call_tool: CallTool) -> dict[str, McpServerConf
     if any(INVOKE_AGENT in name for name in setup.tools):
         servers[INVOKE_AGENT] = invoke_agent_server(setup.session_id)
     return servers
+
+
+def _plugins(setup: ClientSetup) -> list[SdkPluginConfig]:
+    if setup.plugin is None:
+        return []
+    return [SdkPluginConfig(type="local", path=str(setup.plugin))]
 
 
 def _conversation(setup: ClientSetup, start: Start) -> dict[str, Any]:
@@ -170,6 +180,10 @@ def _settings(tools: tuple[str, ...]) -> str:
         {
             "permissions": {"ask": list(tools)},
             "crossSessionInbound": "refuse",
+            # A skill's text may hold commands that would run past the gate.
+            "disableSkillShellExecution": True,
+            # The one that the CLI brings and no switch of the environment takes away.
+            "skillOverrides": {"plugin-authoring": "off"},
             "skipWebFetchPreflight": True,
         }
     )

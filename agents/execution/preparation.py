@@ -12,7 +12,9 @@ from agents.conf import conf
 from agents.domain import workspaces
 from agents.domain.mcp_offers import offered_servers
 from agents.domain.model_choice import get_session_model, resolve_model_id
+from agents.domain.permissions import usable_tools
 from agents.domain.providers import provider_for
+from agents.domain.skills import packages_of
 from agents.domain.snapshots import restores_files
 from agents.domain.transcripts import (
     copy_transcript,
@@ -29,6 +31,8 @@ from agents.models import AgentSession, Message, MessageBranch, Preferences, Run
 from agents.models.runs import RunKind
 from agents.models.sessions import Network
 from agents.policy.limits import step_limit
+from agents.policy.tools import SKILL_TOOL
+from agents.workspaces.plugins import write_plugin
 
 from .confinement import JailStatus
 from .options import ClientSetup, Start, compute_tool_permissions
@@ -91,6 +95,7 @@ def prepare(run: Run, jail: JailStatus) -> Prepared:
         timezone=preferences.timezone or "UTC",
         folder_inode=folder.stat().st_ino,
         mounts=workspaces.jail_mounts(session),
+        plugin=_plugin(session),
         is_verbatim=not is_compaction,
     )
     Run.objects.filter(pk=run.pk).update(
@@ -109,6 +114,13 @@ def prepare(run: Run, jail: JailStatus) -> Prepared:
 def _steps_left(run: Run, session: AgentSession) -> int:
     """The CLI's own limit, a second belt; it takes 0 for no limit."""
     return max(step_limit(session.effort, session.max_steps) - run.steps, 1)
+
+
+def _plugin(session: AgentSession) -> Path | None:
+    """The owner's skills, where the session offers the tool that looks them up."""
+    if SKILL_TOOL not in usable_tools(session):
+        return None
+    return write_plugin(session.pk, packages_of(session.owner))
 
 
 def _content(run: Run) -> PromptContent | None:

@@ -4,18 +4,36 @@ from __future__ import annotations
 
 import json
 from itertools import takewhile
+from pathlib import Path
 from typing import Any
 
 from agents.domain import approvals, releases
+from agents.domain.attachments import why_unreadable
+from agents.domain.mcp_offers import known_tools
 from agents.domain.model_choice import get_session_model
+from agents.domain.permissions import usable_tools
 from agents.domain.queries.branches import lineage, within
 from agents.domain.transcripts import has_entry
-from agents.models import AgentSession, ApprovalRequest, Message, Mode, Run
+from agents.models import (
+    AgentSession,
+    ApprovalRequest,
+    McpTool,
+    Message,
+    Mode,
+    Run,
+)
 from agents.models.approvals import ApprovalKind, ApprovalStatus
 from agents.models.messages import MessageQuerySet, MessageRole
 from agents.models.runs import RunKind
+from agents.policy.tools import find_tool
 
-from .prompt_context import build_connected_tools_context
+from .prompt_context import (
+    ToolNote,
+    build_connected_tools_context,
+    resolve_attached_skills,
+    resolve_context_paths,
+    resolve_forced_tools,
+)
 
 PromptContent = str | list[dict[str, Any]]
 
@@ -65,20 +83,59 @@ def build_prompt_content(run: Run) -> PromptContent:
     What people said before that and the model never heard is said again first: a turn
     was stopped before it began, or the server killed before its memory was stored.
     """
-    message = run.trigger_message
     is_resuming = run.kind == RunKind.RESUME
-    text = _decisions(run) if is_resuming else message.text
-    text = "\n\n".join([*_unheard(run, itself=is_resuming), text])
-    images = [] if is_resuming else message.attachments.get("images") or []
+    said = _unheard(run, itself=is_resuming)
+    if not is_resuming:
+        said.append(run.trigger_message)
+    parts = [part for message in said for part in message_parts(run.session, message)]
+    if is_resuming:
+        parts.append(_decisions(run))
+    text = "\n\n".join(parts)
+    images = [image for message in said for image in _images(message)]
     if not images:
         return text
     return [
-        *({"type": "image", "source": _source(image)} for image in images),
         {"type": "text", "text": text},
+        *({"type": "image", "source": _source(image)} for image in images),
     ]
 
 
-def _unheard(run: Run, *, itself: bool) -> list[str]:
+def message_parts(session: AgentSession, message: Message) -> list[str]:
+    """Forced tools, context paths, skills, and the words, in this order."""
+    attached = message.attachments
+    forced = resolve_forced_tools(
+        attached.get("forced_tools") or (), lambda: session_tools(session)
+    )
+    paths = resolve_context_paths(
+        attached.get("context_paths") or (),
+        Path(session.cwd),
+        lambda path: why_unreadable(session.pk, path),
+    )
+    skills = resolve_attached_skills(attached.get("skills") or ())
+    return [part for part in (forced, *paths, *skills) if part] + [message.text]
+
+
+def session_tools(session: AgentSession) -> list[ToolNote]:
+    """What may be forced: the tools that the session offers."""
+    foreign = {tool.full_name: tool for tool in known_tools(session)}
+    names = sorted(usable_tools(session))
+    return [_tool_note(name, foreign.get(name)) for name in names]
+
+
+def _tool_note(name: str, foreign: McpTool | None) -> ToolNote:
+    if foreign is not None:
+        server = foreign.server
+        return ToolNote(name, foreign.description, server.slug, server.account_email)
+    spec = find_tool(name)
+    server_name = (spec.server or "") if spec else ""
+    return ToolNote(name, spec.summary if spec else "", server_name)
+
+
+def _images(message: Message) -> list[dict[str, str]]:
+    return message.attachments.get("images") or []
+
+
+def _unheard(run: Run, *, itself: bool) -> list[Message]:
     """What people said since the model last heard them; with the run's own message
     if that may not have arrived either."""
     trigger = run.trigger_message
@@ -92,7 +149,7 @@ def _unheard(run: Run, *, itself: bool) -> list[str]:
         .order_by("-seq")
     )
     unheard = takewhile(lambda message: not _is_heard(run, message), said.iterator())
-    return [message.text for message in unheard if not message.hidden][::-1]
+    return [message for message in unheard if not message.hidden][::-1]
 
 
 def _forgotten_up_to(shown: MessageQuerySet) -> int:

@@ -23,7 +23,9 @@ from .rules import PermissionRule
 from .runs import Run
 from .sessions import AgentSession
 from .shares import Share
+from .skills import Skill, SkillFile
 from .snapshots import Snapshot
+from .templates import PromptTemplate
 from .tokens import ApiToken
 from .transcripts import TranscriptEntry
 from .usage import CostEntry
@@ -47,10 +49,13 @@ __all__ = [
     "ModelRequest",
     "PermissionRule",
     "Preferences",
+    "PromptTemplate",
     "Provider",
     "Run",
     "SessionEvent",
     "Share",
+    "Skill",
+    "SkillFile",
     "Snapshot",
     "ToolGroupMeta",
     "TranscriptEntry",

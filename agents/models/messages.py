@@ -71,6 +71,7 @@ class Message(PublicIdModel):
     content = models.JSONField(default=dict, blank=True)
     """tool_call: {"input": …}, what a person changed in it {"original_input": …,
     "edited_by": …} too; tool_result: {"structured": …, "images": […]};
+    user: {"attached": the names of what came with it, by kind};
     system: {"kind": "error" | "retry" | "stalled" | …, and that kind's facts}."""
     rendered_html = models.TextField(blank=True, default="")
     tool_name = models.CharField(max_length=200, blank=True, default="")
@@ -88,7 +89,9 @@ class Message(PublicIdModel):
     is_interrupted = models.BooleanField(default=False)
     is_error = models.BooleanField(default=False)
     attachments = models.JSONField(default=dict, blank=True)
-    """{"context_paths": […], "skills": […], "forced_tools": […], "images": […]}"""
+    """{"context_paths": [path, a folder's with a slash at its end],
+    "skills": [{"id", "name", "content"}], "forced_tools": [name],
+    "images": [rendering.images.KeptImage]}"""
     queued_at = models.DateTimeField(null=True, blank=True)
     delivered_at = models.DateTimeField(null=True, blank=True)
     queue_position = models.PositiveIntegerField(default=0)

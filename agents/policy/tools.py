@@ -41,6 +41,7 @@ PERSON_TOOLS: Final = frozenset({"AskUserQuestion", "ExitPlanMode"})
 
 SUB_AGENT_TOOLS: Final = frozenset({"Agent", "Task"})
 INVOKE_AGENT: Final = "InvokeAgent"
+SKILL_TOOL: Final = "Skill"
 
 # The original's list of built-in tools; every name of it stays in the table below.
 FULL_TOOLS: Final = (
@@ -122,6 +123,7 @@ _SPECS: Final = (
     ToolSpec("EnterPlanMode", I, "Start planning before changing anything"),
     ToolSpec("ExitPlanMode", I, "Show the plan and ask to go ahead"),
     ToolSpec("Agent", S, "Start a sub-agent"),
+    ToolSpec("Skill", R, "Read a skill of the person"),
     # Built in, and not offered.
     ToolSpec(
         "WebSearch", N, "Search the web", why_not=_NO_NETWORK, replacement="fetch"
@@ -189,12 +191,6 @@ _SPECS: Final = (
         I,
         "Find deferred tools",
         why_not="No tool is deferred here.",
-    ),
-    ToolSpec(
-        "Skill",
-        S,
-        "Use a skill",
-        why_not="Skills are attached to a message by the person.",
     ),
     ToolSpec(
         "StructuredOutput",

@@ -7,6 +7,7 @@ from django.urls import path
 from .views import (
     accounts,
     approvals,
+    attachments,
     branches,
     budgets,
     changes,
@@ -21,7 +22,9 @@ from .views import (
     providers,
     rules,
     sessions,
+    skills,
     styleguide,
+    templates,
     tokens,
     worktrees,
 )
@@ -56,6 +59,16 @@ urlpatterns = [
         "sessions/<uuid:session_id>/continue/",
         sessions.session_continue,
         name="session_continue",
+    ),
+    path(
+        "sessions/<uuid:session_id>/context/",
+        context.session_context,
+        name="session_context",
+    ),
+    path(
+        "sessions/<uuid:session_id>/paths/",
+        attachments.session_paths,
+        name="session_paths",
     ),
     path(
         "sessions/<uuid:session_id>/compact/",
@@ -99,6 +112,11 @@ urlpatterns = [
         name="message_send",
     ),
     path("messages/<uuid:message_id>/", messages.message_show, name="message_show"),
+    path(
+        "messages/<uuid:message_id>/image/",
+        attachments.message_image,
+        name="message_image",
+    ),
     path(
         "sessions/<uuid:session_id>/queue/",
         messages.queue_resume,
@@ -255,6 +273,36 @@ urlpatterns = [
         "settings/tokens/<uuid:token_id>/revoke/",
         tokens.token_revoke,
         name="token_revoke",
+    ),
+    path("settings/skills/", skills.skill_list, name="skill_list"),
+    path("settings/skills/new/", skills.skill_new, name="skill_new"),
+    path("settings/skills/<uuid:skill_id>/", skills.skill_edit, name="skill_edit"),
+    path(
+        "settings/skills/<uuid:skill_id>/delete/",
+        skills.skill_delete,
+        name="skill_delete",
+    ),
+    path(
+        "settings/skills/<uuid:skill_id>/export/",
+        skills.skill_export,
+        name="skill_export",
+    ),
+    path("settings/templates/", templates.template_list, name="template_list"),
+    path("settings/templates/new/", templates.template_new, name="template_new"),
+    path(
+        "settings/templates/<uuid:template_id>/",
+        templates.template_edit,
+        name="template_edit",
+    ),
+    path(
+        "settings/templates/<uuid:template_id>/delete/",
+        templates.template_delete,
+        name="template_delete",
+    ),
+    path(
+        "settings/templates/<uuid:template_id>/use/",
+        templates.template_use,
+        name="template_use",
     ),
     path("favicon.ico", favicon.favicon, name="favicon"),
     path("styleguide/", styleguide.styleguide, name="styleguide"),

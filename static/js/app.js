@@ -1,4 +1,5 @@
 // The one script pages link to. Each file names the markup it works on; none needs another.
+import "./attach.js";
 import "./composer.js";
 import "./stick.js";
 import "./mark.js";

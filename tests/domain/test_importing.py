@@ -29,6 +29,12 @@ from agents.models.runs import RunState
 from agents.models.users import Role
 from tests import factories
 
+PICTURE = {
+    "media_type": "image/png",
+    "data": "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4"
+    "z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC",
+}
+
 
 def reimported(user: User, data: dict[str, Any]) -> AgentSession:
     return import_session(user, json.dumps(data).encode())
@@ -88,8 +94,14 @@ def rich_session(owner: User) -> AgentSession:
         seq=40,
         role="user",
         text="Otherwise",
+        content={
+            "attached": {
+                **{"paths": ["src/main.py"], "tools": ["Read"]},
+                **{"skills": ["s"], "images": ["unnamed"]},
+            }
+        },
         attachments={
-            "images": [{"media_type": "image/png", "data": "QUJD"}],
+            "images": [PICTURE],
             "forced_tools": ["Read"],
             "context_paths": ["src/main.py"],
             "skills": [{"name": "s", "content": "words"}],
@@ -282,6 +294,9 @@ def test_attached_paths_stay_inside_the_workspace(session, charlie, path, is_kep
         {"media_type": "image/svg+xml", "data": "QUJD"},
         {"media_type": "image/png", "data": "<svg>"},
         {"media_type": "image/png"},
+        {"media_type": "image/png", "data": "QUJD"},
+        {**PICTURE, "media_type": "image/jpeg"},
+        {**PICTURE, "data": PICTURE["data"][:40]},
         {"media_type": ["image/png"], "data": "QUJD"},
         "x",
     ],

@@ -13,6 +13,7 @@ from agents.domain.accounts import preferences_of
 from agents.models import AgentSession, Mode, PermissionRule, User
 from agents.policy.decision import PolicyContext
 from agents.policy.tools import get_all_tool_names
+from agents.workspaces.plugins import plugins_path
 
 AROUND = permissions.Surroundings(
     jailed=True,
@@ -45,7 +46,8 @@ def test_it_gathers_what_holds_for_the_session(
     assert (context.security_mode, context.ceiling) == ("ask", "allowlist")
     assert context.cwd == Path(session.cwd)
     assert context.roots == (Path(session.cwd),)
-    assert context.readable_paths == (AROUND.config_dir, AROUND.tmp)
+    skills = plugins_path(session.pk)
+    assert context.readable_paths == (AROUND.config_dir, AROUND.tmp, skills)
     assert context.plan_dir == AROUND.config_dir / "plans"
     assert context.tool_policies == {"WebFetch": "deny"}
     assert context.protected_paths == (data_dir(),)

@@ -28,6 +28,7 @@ def test_the_offered_names_are_those_that_work_here():
     assert get_all_tool_names() == [
         *("Read", "Edit", "Write", "Bash", "Glob", "Grep", "AskUserQuestion"),
         *("NotebookEdit", "TodoWrite", "EnterPlanMode", "ExitPlanMode", "Agent"),
+        "Skill",
     ]
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
 from django.test import Client
 
 from agents.domain import context, notices
-from agents.models import AgentSession, Run, User
+from agents.domain.requests import keep_request
+from agents.models import AgentSession, Run, Share, User
 from agents.models.runs import RunKind
+from agents.models.sessions import ShareRight
 from tests import factories
 from tests.dom import Node, parse
 
@@ -128,3 +131,40 @@ def test_what_became_too_long_offers_its_next_steps(
     assert offered == [
         f"{address}{step}/" for step in ("compact", "clear", "duplicate", "retry")
     ]
+
+
+# What the model saw
+
+
+def test_what_the_model_saw_is_shown_to_those_who_operate(
+    done: AgentSession, alice: User, bob: User, sign_in: SignIn
+) -> None:
+    address = f"/sessions/{done.pk}/context/"
+    client = sign_in(alice)
+    assert "Nothing yet" in client.get(address).text
+    body = {
+        "system": [{"type": "text", "text": "Be <kind>."}],
+        "tools": [{"name": "Read", "description": "Reads", "input_schema": {}}],
+        "messages": [{"role": "user", "content": "Hi there"}],
+    }
+    keep_request(done.pk, json.dumps(body).encode(), max_bytes=10_000)
+    Share.objects.create(session=done, user=bob, right=ShareRight.VIEW)
+
+    page = parse(client.get(address).content.decode())
+
+    for words in ("Be <kind>.", "Read", "Hi there", "8 characters in 1 message"):
+        assert words in page.words
+    saved = client.get(address, {"format": "json"})
+    assert saved.json() == body
+    assert saved["Content-Disposition"].startswith("attachment")
+    assert sign_in(bob).get(address).status_code == 403
+    links = [n.attributes.get("href") for n in page_of(client, done).find_all("a")]
+    assert address in links
+
+
+def test_of_a_request_that_was_too_large_the_size_is_shown(
+    done: AgentSession, alice: User, sign_in: SignIn
+) -> None:
+    keep_request(done.pk, b'{"messages": []}', max_bytes=1)
+
+    assert "too large" in sign_in(alice).get(f"/sessions/{done.pk}/context/").text

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from django.utils.safestring import SafeString
 
+from agents.domain.attachments import ATTACHED
 from agents.models import Message
 from agents.models.messages import MessageRole
 from agents.rendering.dom import dom_id
@@ -71,6 +72,15 @@ class Item:
     @property
     def can_duplicate(self) -> bool:
         return self.can_edit or self.can_regenerate
+
+    @property
+    def attached(self) -> dict[str, list[str]]:
+        """The names of what came with a person's message, by kind."""
+        content = self.message.content
+        if self.message.role != MessageRole.USER or not isinstance(content, dict):
+            return {}
+        found = content.get(ATTACHED)
+        return found if isinstance(found, dict) else {}
 
     @property
     def element_id(self) -> str:

@@ -198,7 +198,7 @@ def load_page(session: AgentSession, user: User) -> SessionPage:
         is_scripted=is_scripted(session),
         run=run,
         queue_position=queue_position(session.pk),
-        queued=list(session.messages.queued().defer("rendered_html", "content")),
+        queued=list(session.messages.queued().defer("rendered_html", "attachments")),
         pending=[*pending, *family.waiting],
         meter=load_meter(session, run),
         adrift=[card for card in pending if card.approval.tool_use_id not in placed],

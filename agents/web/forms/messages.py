@@ -7,8 +7,9 @@ from typing import Any
 
 from django import forms
 
-from agents.models import Message
+from agents.models import AgentSession, Message, User
 
+from .attachments import AttachFields
 from .fields import CleanTextField
 
 
@@ -18,6 +19,16 @@ class MessageForm(forms.Form):
     )
     # Sent twice (a double click, a lost answer), the same id makes one message.
     client_message_id = forms.UUIDField(required=False, initial=uuid.uuid4)
+
+
+class ComposerForm(AttachFields, MessageForm):
+    """A message with what a person adds to it."""
+
+    def __init__(
+        self, *args: Any, user: User, session: AgentSession, **kwargs: Any
+    ) -> None:
+        super().__init__(*args, **{"auto_id": "composer-%s", **kwargs})
+        self.offer(user, session)
 
 
 class EditForm(MessageForm):

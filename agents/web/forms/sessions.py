@@ -9,6 +9,7 @@ from django import forms
 
 from agents.domain import workspaces
 from agents.domain.accounts import preferences_of
+from agents.domain.attachments import attachments_of
 from agents.domain.sessions import LaunchConfig
 from agents.domain.sharing import Sharing, sharing_in
 from agents.models import AgentSession, ListedFolder, Mode, Provider, User
@@ -18,6 +19,7 @@ from agents.models.users import Effort
 from agents.policy.limits import MOST_STEPS
 from agents.policy.modes import SecurityMode
 
+from .attachments import FIELDS, AttachFields
 from .fields import CleanTextField, DollarsField, RowField
 from .mcp_choice import ServersOffField, offer_servers
 from .people import security_mode_choices
@@ -25,7 +27,7 @@ from .people import security_mode_choices
 AS_WORKTREE = ":worktree"
 
 
-class NewAgentForm(forms.Form):
+class NewAgentForm(AttachFields):
     """Everything but the task is folded away and starts from the preferences."""
 
     task = CleanTextField(
@@ -81,6 +83,7 @@ class NewAgentForm(forms.Form):
         self._user = user
         preferences = preferences_of(user)
         self._offer(user)
+        self.offer(user)
         ceiling = SecurityMode(user.security_ceiling)
         wanted = SecurityMode(preferences.default_security_mode)
         self.initial = {
@@ -110,10 +113,10 @@ class NewAgentForm(forms.Form):
 
     @property
     def has_folded_errors(self) -> bool:
-        return bool(set(self.errors) - {"task", "__all__"})
+        return bool(set(self.errors) - {"task", "__all__", *FIELDS})
 
     def to_config(self) -> LaunchConfig:
-        data = dict(self.cleaned_data)
+        data = {k: v for k, v in self.cleaned_data.items() if k not in FIELDS}
         folder_id, is_worktree, _ = data.pop("folder").partition(AS_WORKTREE)
         folder = ListedFolder.objects.get(pk=folder_id) if folder_id else None
         budget, run_budget = data.pop("budget_usd"), data.pop("run_budget_usd")
@@ -123,6 +126,7 @@ class NewAgentForm(forms.Form):
             worktree=bool(is_worktree),
             max_budget_usd_micros=budget,
             run_budget_usd_micros=run_budget,
+            attachments=attachments_of(self.chosen),
         )
 
 

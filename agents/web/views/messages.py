@@ -11,10 +11,11 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from agents.domain import messages
+from agents.domain.attachments import attachments_of
 from agents.domain.queries.sessions import load_page
 from agents.domain.queries.transcript import load_message
 from agents.models import AgentSession, Message
-from agents.web.forms.messages import MessageForm, MoveForm, QueuedForm
+from agents.web.forms.messages import ComposerForm, MoveForm, QueuedForm
 from agents.web.http import HtmxRequest, apply_form, respond, wants_fragment
 
 from .sessions import find_operable, find_session, render_session
@@ -23,7 +24,8 @@ from .sessions import find_operable, find_session, render_session
 @require_POST
 def message_send(request: HtmxRequest, session_id: UUID) -> HttpResponse:
     session = find_operable(request, session_id)
-    form = MessageForm(request.POST)
+    user = request.user
+    form = ComposerForm(request.POST, request.FILES, user=user, session=session)
     sent = apply_form(form, lambda: _send(request, session, form))
     if not wants_fragment(request):
         if sent is None:
@@ -33,20 +35,28 @@ def message_send(request: HtmxRequest, session_id: UUID) -> HttpResponse:
         refused = {"form": form}
         return render(request, "agents/messages/_errors.html", refused, status=422)
     session.refresh_from_db()
-    context = {"page": load_page(session, request.user), "form": MessageForm()}
+    fresh = ComposerForm(user=user, session=session)
+    context = {"page": load_page(session, user), "form": fresh}
     return render(request, "agents/messages/_sent.html", context)
 
 
-def _send(request: HtmxRequest, session: AgentSession, form: MessageForm) -> Message:
+def _send(request: HtmxRequest, session: AgentSession, form: ComposerForm) -> Message:
     """Send once; changed words under an id that was used are a message of their own."""
     text = form.cleaned_data["text"]
     client_message_id = form.cleaned_data["client_message_id"]
+    attachments = attachments_of(form.chosen, session=session)
     sent = messages.send_message(
-        session, author=request.user, text=text, client_message_id=client_message_id
+        session,
+        author=request.user,
+        text=text,
+        client_message_id=client_message_id,
+        attachments=attachments,
     )
     if sent.text == messages.clean_prompt(text):
         return sent
-    return messages.send_message(session, author=request.user, text=text)
+    return messages.send_message(
+        session, author=request.user, text=text, attachments=attachments
+    )
 
 
 @require_GET

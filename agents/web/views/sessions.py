@@ -29,7 +29,7 @@ from agents.domain.sharing import sharing_of
 from agents.errors import InvalidInputError, NotAllowedError
 from agents.models import AgentSession, User
 from agents.models.providers import ProviderKind
-from agents.web.forms.messages import MessageForm
+from agents.web.forms.messages import ComposerForm
 from agents.web.forms.places import PlaceForm
 from agents.web.forms.sessions import (
     NewAgentForm,
@@ -66,13 +66,17 @@ def session_new(request: HtmxRequest) -> HttpResponse:
     if not request.user.may_start_agents:
         raise NotAllowedError("Viewers can look at agents, but not start them.")
     data = request.POST if request.method == "POST" else None
-    form = NewAgentForm(data, user=request.user)
+    form = NewAgentForm(data, request.FILES or None, user=request.user)
     if data is not None:
         launched = apply_form(
             form, lambda: sessions.launch_agent(request.user, form.to_config())
         )
         if launched is not None:
             return htmx_redirect(request, _address(launched))
+    return render_new_agent(request, form)
+
+
+def render_new_agent(request: HtmxRequest, form: NewAgentForm) -> HttpResponse:
     scripted = default_provider(request.user).kind == ProviderKind.DEMO
     return respond(
         request,
@@ -249,7 +253,7 @@ def render_session(
         "transcript": _transcript_at(spot, user),
         "sharing": sharing_of(session, user),
         "live_seq": _seq_of(session),
-        "composer_form": MessageForm(),
+        "composer_form": ComposerForm(user=user, session=session),
         "settings_form": SessionSettingsForm(session=session, user=user),
         **forms,
     }
