@@ -68,6 +68,7 @@ def edit_message(
         attachments=message.attachments
         if attachments is None
         else clean_json(attachments),
+        model=message.model,
         queued_at=timezone.now() if is_busy else None,
         is_urgent=is_busy,
     )

@@ -76,6 +76,7 @@ def _store(person: User, actor: User) -> User | None:
         target=person,
         role=person.role,
         security_ceiling=person.security_ceiling,
+        allowed_models=person.allowed_models,
         is_active=person.is_active,
     )
     if before is not None and before.is_active and not person.is_active:

@@ -18,7 +18,8 @@ from agents.models import AgentSession, PermissionRule
 from agents.policy.decision import PolicyContext
 from agents.policy.modes import Effect, SecurityMode
 from agents.policy.rules import Rule, RuleScope
-from agents.policy.tools import canonical_name, get_all_tool_names
+from agents.policy.tool_router import ToolRoute, route_tools
+from agents.policy.tools import get_all_tool_names
 from agents.workspaces.folders import home_path, tmp_path
 
 from .accounts import preferences_of
@@ -85,13 +86,8 @@ def _own_tools(session: AgentSession) -> frozenset[str]:
     """Without those of the servers that people connected."""
     if session.security_mode == SecurityMode.DENY:
         return frozenset()
-    offered = frozenset(get_all_tool_names(OWN_SERVERS))
-    if session.allowed_tools is None:
-        return offered
-    chosen = frozenset(session.allowed_tools)
-    return frozenset(
-        name for name in offered if name in chosen or canonical_name(name) in chosen
-    )
+    known = get_all_tool_names(OWN_SERVERS)
+    return frozenset(route_tools(ToolRoute(known=known, chosen=session.allowed_tools)))
 
 
 def _rules(session: AgentSession) -> list[Rule]:

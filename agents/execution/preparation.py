@@ -10,8 +10,9 @@ from claude_agent_sdk import project_key_for_directory
 
 from agents.conf import conf
 from agents.domain import workspaces
-from agents.domain.mcp_offers import offered_servers
-from agents.domain.model_choice import get_session_model, resolve_model_id
+from agents.domain.capability import capability_of
+from agents.domain.mcp_offers import offered_servers, with_tools
+from agents.domain.model_choice import check_allowed, choose_model, resolve_model_id
 from agents.domain.providers import provider_for
 from agents.domain.snapshots import restores_files
 from agents.domain.transcripts import (
@@ -58,7 +59,7 @@ def prepare(run: Run, jail: JailStatus) -> Prepared:
     """Read everything the turn starts with.
 
     Raises: JailUnavailableError, FolderMissingError, WorkspaceError,
-        SessionGoneError.
+        SessionGoneError, InvalidInputError for a model that may not be used.
     """
     session = AgentSession.objects.select_related(
         "owner", "provider", "worktree_of"
@@ -73,17 +74,23 @@ def prepare(run: Run, jail: JailStatus) -> Prepared:
     start = _start(run, folder)
     is_compaction = run.kind == RunKind.COMPACT
     provider = provider_for(session)
+    model = resolve_model_id(
+        choose_model(session, run.trigger_message.model).model, provider
+    )
+    plain = model.removeprefix(provider.model_prefix)
+    check_allowed(plain, session.owner)
+    capability = capability_of(plain)
+    tools = compute_tool_permissions(session, capability)
     setup = ClientSetup(
         session_id=session.pk,
         sdk_session_id=run.branch.sdk_session_id,
         cwd=folder,
-        model=resolve_model_id(
-            run.trigger_message.model or get_session_model(session), provider
-        ),
-        effort=session.effort,
-        system_prompt=session_system_prompt(session),
-        tools=compute_tool_permissions(session),
-        servers=offered_servers(session),
+        model=model,
+        effort=capability.effort_for(session.effort),
+        thinks=capability.thinking,
+        system_prompt=session_system_prompt(session, has_tools=bool(tools)),
+        tools=tools,
+        servers=with_tools(offered_servers(session), tools),
         max_steps=session.max_steps,
         network=session.network == Network.OPEN,
         provider_id=provider.pk,
@@ -95,6 +102,7 @@ def prepare(run: Run, jail: JailStatus) -> Prepared:
     Run.objects.filter(pk=run.pk).update(
         model_requested=setup.model, jailed=jail.jailed
     )
+    run.model_requested = setup.model
     return Prepared(
         setup=setup,
         start=start,

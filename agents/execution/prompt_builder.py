@@ -44,14 +44,16 @@ def compose_system_prompt(*parts: str) -> str | None:
     return "\n\n".join(filled) or None
 
 
-def session_system_prompt(session: AgentSession) -> str | None:
+def session_system_prompt(
+    session: AgentSession, *, has_tools: bool = True
+) -> str | None:
     mode = resolve_mode(session)
     preferences = session.owner.preferences
     return compose_system_prompt(
         preferences.system_prompt,
         mode.system_prompt if mode else "",
         session.system_prompt,
-        build_connected_tools_context(session),
+        build_connected_tools_context(session) if has_tools else "",
     )
 
 

@@ -55,6 +55,8 @@ class Upstream:
     bare: bool = False
     allow_private: bool = False
     """Whether the owner vouches for this address, so that it may be a private one."""
+    allowed_models: tuple[str, ...] = ()
+    """Patterns of the models that the session's owner may use; none: every model."""
 
     @property
     def is_demo(self) -> bool:

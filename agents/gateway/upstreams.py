@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from agents.domain.providers import provider_for, upstream_url
 from agents.models import AgentSession, Provider
 
@@ -10,7 +12,8 @@ from .lines import Upstream
 
 def resolve_upstream(session: AgentSession) -> Upstream:
     """The upstream that a session's calls go to now. Queries the database."""
-    return upstream_of(provider_for(session))
+    allowed = tuple(session.owner.allowed_models.split())
+    return replace(upstream_of(provider_for(session)), allowed_models=allowed)
 
 
 def upstream_of(provider: Provider) -> Upstream:

@@ -9,6 +9,7 @@ from .analytics import AnalyticsEvent
 from .approvals import ApprovalRequest
 from .audit import AuditEntry
 from .branches import MessageBranch
+from .capability import ModelCapability
 from .events import SessionEvent
 from .folders import ListedFolder
 from .groups import ToolGroupMeta
@@ -40,6 +41,7 @@ __all__ = [
     "Message",
     "MessageBranch",
     "Mode",
+    "ModelCapability",
     "ModelRequest",
     "PermissionRule",
     "Preferences",

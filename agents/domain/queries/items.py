@@ -174,6 +174,7 @@ _NOTICES = {
     "error": _Notice("error", "circle-alert", "The turn failed"),
     "interrupted": _Notice("error", "power", "The turn was cut off"),
     "stopped": _Notice("info", "circle-stop", "Stopped"),
+    "fallback": _Notice("info", "route", "Another model answers"),
     "retry": _Notice("retry", "refresh-cw", "Trying again"),
     "stalled": _Notice("stalled", "hourglass", "No word from the model"),
     "denied": _Notice("info", "shield-x", "Denied"),

@@ -7,9 +7,12 @@ from typing import Any
 
 from django import forms
 
-from agents.models import Message
+from agents.domain.model_choice import get_session_model
+from agents.domain.queries.models import load_session_models
+from agents.models import AgentSession, Message, User
 
 from .fields import CleanTextField
+from .models import model_choices
 
 
 class MessageForm(forms.Form):
@@ -18,6 +21,23 @@ class MessageForm(forms.Form):
     )
     # Sent twice (a double click, a lost answer), the same id makes one message.
     client_message_id = forms.UUIDField(required=False, initial=uuid.uuid4)
+
+
+class ComposerForm(MessageForm):
+    """A new message, with a model for this one only."""
+
+    # No choice field: the domain says best why a model can't be used.
+    model = CleanTextField(required=False, max_length=200, widget=forms.Select)
+
+    def __init__(
+        self, *args: Any, session: AgentSession, user: User, **kwargs: Any
+    ) -> None:
+        super().__init__(*args, **{"auto_id": "composer-%s", **kwargs})
+        select = self.fields["model"].widget
+        assert isinstance(select, forms.Select)
+        select.choices = model_choices(
+            load_session_models(session, user), empty=get_session_model(session)
+        )
 
 
 class EditForm(MessageForm):

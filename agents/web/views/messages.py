@@ -14,7 +14,7 @@ from agents.domain import messages
 from agents.domain.queries.sessions import load_page
 from agents.domain.queries.transcript import load_message
 from agents.models import AgentSession, Message
-from agents.web.forms.messages import MessageForm, MoveForm, QueuedForm
+from agents.web.forms.messages import ComposerForm, MoveForm, QueuedForm
 from agents.web.http import HtmxRequest, apply_form, respond, wants_fragment
 
 from .sessions import find_operable, find_session, render_session
@@ -23,7 +23,7 @@ from .sessions import find_operable, find_session, render_session
 @require_POST
 def message_send(request: HtmxRequest, session_id: UUID) -> HttpResponse:
     session = find_operable(request, session_id)
-    form = MessageForm(request.POST)
+    form = ComposerForm(request.POST, session=session, user=request.user)
     sent = apply_form(form, lambda: _send(request, session, form))
     if not wants_fragment(request):
         if sent is None:
@@ -33,20 +33,26 @@ def message_send(request: HtmxRequest, session_id: UUID) -> HttpResponse:
         refused = {"form": form}
         return render(request, "agents/messages/_errors.html", refused, status=422)
     session.refresh_from_db()
-    context = {"page": load_page(session, request.user), "form": MessageForm()}
+    fresh = ComposerForm(session=session, user=request.user)
+    context = {"page": load_page(session, request.user), "form": fresh}
     return render(request, "agents/messages/_sent.html", context)
 
 
-def _send(request: HtmxRequest, session: AgentSession, form: MessageForm) -> Message:
+def _send(request: HtmxRequest, session: AgentSession, form: ComposerForm) -> Message:
     """Send once; changed words under an id that was used are a message of their own."""
     text = form.cleaned_data["text"]
     client_message_id = form.cleaned_data["client_message_id"]
+    model = form.cleaned_data["model"]
     sent = messages.send_message(
-        session, author=request.user, text=text, client_message_id=client_message_id
+        session,
+        author=request.user,
+        text=text,
+        client_message_id=client_message_id,
+        model=model,
     )
     if sent.text == messages.clean_prompt(text):
         return sent
-    return messages.send_message(session, author=request.user, text=text)
+    return messages.send_message(session, author=request.user, text=text, model=model)
 
 
 @require_GET

@@ -29,7 +29,7 @@ from agents.domain.sharing import sharing_of
 from agents.errors import InvalidInputError, NotAllowedError
 from agents.models import AgentSession, User
 from agents.models.providers import ProviderKind
-from agents.web.forms.messages import MessageForm
+from agents.web.forms.messages import ComposerForm
 from agents.web.forms.places import PlaceForm
 from agents.web.forms.sessions import (
     NewAgentForm,
@@ -249,7 +249,7 @@ def render_session(
         "transcript": _transcript_at(spot, user),
         "sharing": sharing_of(session, user),
         "live_seq": _seq_of(session),
-        "composer_form": MessageForm(),
+        "composer_form": ComposerForm(session=session, user=user),
         "settings_form": SessionSettingsForm(session=session, user=user),
         **forms,
     }
