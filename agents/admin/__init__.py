@@ -1,7 +1,8 @@
 """Django's admin: a place to inspect what happened; almost everything is read-only.
 
 Who looks at other people's words leaves an audit entry. Writable are accounts, through
-the same domain functions as the pages, and the folders opened to agents.
+the same domain functions as the pages, the folders opened to agents, and what is known
+of models.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from . import (  # noqa: F401  each module registers its models
     approvals,
     audit,
     budgets,
+    capability,
     events,
     folders,
     mcp_servers,

@@ -26,6 +26,7 @@ class ProviderAdmin(ReadOnlyAdmin):
         "bare",
         "is_enabled",
         "models_found",
+        "models_typed",
         "tested_at",
         "test_error",
         "created_at",

@@ -68,6 +68,7 @@ def edit_message(
         author=author,
         client_message_id=client_message_id,
         attachments=clean_json(with_command(author, text, kept)),
+        model=message.model,
         queued_at=timezone.now() if is_busy else None,
         is_urgent=is_busy,
     )

@@ -7,10 +7,7 @@ still be edited with the memory that belongs to it.
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 from uuid import UUID
 
 from django.db import transaction
@@ -20,18 +17,16 @@ from agents.errors import InvalidInputError, RunActiveError
 from agents.events.bus import publish_on_commit
 from agents.events.vocabulary import Compacted, ContextCleared, ContextUpdated
 from agents.models import AgentSession, Message, MessageBranch, Run, User
+from agents.models.capability import CapabilitySource
 from agents.models.messages import MessageRole
 from agents.models.runs import RunKind
 from agents.rendering.figures import round_tokens
 
 from . import audit, notices, runs
 from .blocks import add_message
+from .capability import capability_of
 from .locks import lock_open_session, lock_run
 from .transcripts import has_transcript
-
-WINDOWS_FILE = Path(__file__).with_name("windows.toml")
-LARGE_WINDOW = 1_000_000
-ASSUMED_WINDOW = 200_000
 
 CLEARED = "It knows nothing of what stands above; the page keeps that."
 NOTHING_TO_COMPACT = "There is no conversation to summarise yet."
@@ -46,21 +41,12 @@ class Window:
     is_known: bool = True
 
 
-@lru_cache
-def _window_table() -> dict[str, int]:
-    rows = tomllib.loads(WINDOWS_FILE.read_text())
-    return {prefix: row["tokens"] for prefix, row in rows.items()}
-
-
 def window_of(model: str) -> Window:
-    """By the longest matching entry of `windows.toml`."""
-    name = model.rsplit("/", 1)[-1]
-    if name.endswith("[1m]"):
-        return Window(LARGE_WINDOW)
-    matching = [prefix for prefix in _window_table() if name.startswith(prefix)]
-    if not matching:
-        return Window(ASSUMED_WINDOW, is_known=False)
-    return Window(_window_table()[max(matching, key=len)])
+    """As far as anybody has said; one query."""
+    capability = capability_of(model)
+    source = capability.sources["context_window"]
+    is_known = source != CapabilitySource.UNVERIFIED
+    return Window(capability.context_window, is_known=is_known)
 
 
 @transaction.atomic

@@ -5,8 +5,8 @@ Read from the rows of what was found, so a server that is slow or dead delays no
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterable
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
 from uuid import UUID
@@ -86,6 +86,24 @@ def offered_servers(session: AgentSession) -> tuple[OfferedServer, ...]:
         _offer(server, of_server)
         for server, of_server in groupby(tools, key=lambda tool: tool.server)
     )
+
+
+def with_tools(
+    servers: Iterable[OfferedServer], tools: Container[str]
+) -> tuple[OfferedServer, ...]:
+    """The servers with those of their tools that are among `tools`, by full name."""
+    kept = (
+        replace(
+            server,
+            tools=tuple(
+                tool
+                for tool in server.tools
+                if f"mcp__{server.slug}__{tool.offered_name}" in tools
+            ),
+        )
+        for server in servers
+    )
+    return tuple(server for server in kept if server.tools)
 
 
 def connected_servers(session: AgentSession) -> list[tuple[McpServer, list[str]]]:

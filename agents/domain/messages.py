@@ -19,6 +19,8 @@ from . import analytics, runs
 from .attachments import with_command, with_summary
 from .blocks import add_message
 from .locks import check_is_no_sub_agent, lock_open_session, lock_session
+from .model_choice import check_model
+from .providers import provider_for
 
 MAX_PROMPT_CHARACTERS = 1_000_000
 
@@ -31,6 +33,7 @@ def send_message(
     text: str,
     client_message_id: UUID | None = None,
     attachments: dict[str, Any] | None = None,
+    model: str = "",
 ) -> Message:
     """Write a person's message and start a run for it, or queue it behind others.
 
@@ -40,10 +43,15 @@ def send_message(
 
     Idempotent by `client_message_id`: a second call returns the first message.
 
-    Raises: InvalidInputError when there is nothing to send; SessionClosedError,
-        SubAgentError.
+    Args:
+        model: for this message's turn only, before any other choice of a model.
+
+    Raises: InvalidInputError when there is nothing to send, or for a model that may
+        not be used; SessionClosedError, SubAgentError.
     """
-    text = clean_prompt(text)
+    text, model = clean_prompt(text), clean_text(model).strip()
+    if model:
+        check_model(model, provider_for(session), *{session.owner, author})
     session = lock_session(session.pk)
     check_is_no_sub_agent(session)
     assert session.active_branch_id is not None, "made with its main branch"
@@ -63,6 +71,7 @@ def send_message(
         author=author,
         client_message_id=client_message_id,
         attachments=clean_json(with_command(author, text, attachments or {})),
+        model=model,
         queued_at=timezone.now() if waits else None,
     )
     if session.queue_paused:

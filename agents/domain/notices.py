@@ -15,6 +15,7 @@ from agents.rendering.text import clean_json, clean_text
 
 from .blocks import add_message, publish_saved
 from .locks import lock_session
+from .model_choice import is_same_model
 
 COMPACTING = "The conversation is being summarised."
 NOT_COMPACTED = "The conversation was not summarised. It is as it was."
@@ -41,6 +42,22 @@ def add_notice(run: Run, kind: str, text: str, **facts: Any) -> Message:
         run=run,
         is_error=kind == "error",
     )
+
+
+def record_fallback(run: Run, actual: str) -> Message | None:
+    """Another model answers than was asked for; said once, until that changes.
+
+    Raises: LeaseLostError.
+    """
+    requested = run.model_requested
+    if not requested or is_same_model(requested, actual):
+        return None
+    before = run.session.runs.exclude(pk=run.pk).exclude(model_actual="").last()
+    pair = (requested, actual)
+    if before and (before.model_requested, before.model_actual) == pair:
+        return None
+    text = f"{requested} was asked for, {actual} answers."
+    return add_notice(run, "fallback", text, requested=requested, actual=actual)
 
 
 @transaction.atomic

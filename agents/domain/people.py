@@ -97,6 +97,7 @@ def _store(person: User, actor: User, budget: BudgetChoice | None) -> User | Non
         target=person,
         role=person.role,
         security_ceiling=person.security_ceiling,
+        allowed_models=person.allowed_models,
         is_active=person.is_active,
     )
     if budget is not None:

@@ -18,7 +18,8 @@ from agents.models import AgentSession, PermissionRule
 from agents.policy.decision import PolicyContext
 from agents.policy.modes import Effect, SecurityMode
 from agents.policy.rules import Rule, RuleScope
-from agents.policy.tools import SKILL_TOOL, canonical_name, get_all_tool_names
+from agents.policy.tool_router import ToolRoute, route_tools
+from agents.policy.tools import SKILL_TOOL, get_all_tool_names
 from agents.workspaces.folders import home_path, tmp_path
 from agents.workspaces.plugins import plugins_path
 
@@ -87,20 +88,23 @@ def _own_tools(session: AgentSession) -> frozenset[str]:
     """Without those of the servers that people connected."""
     if session.security_mode == SecurityMode.DENY:
         return frozenset()
-    offered = frozenset(get_all_tool_names(OWN_SERVERS))
-    if session.allowed_tools is None:
-        return offered
-    chosen = frozenset(session.allowed_tools)
-    return frozenset(
-        name for name in offered if name in chosen or canonical_name(name) in chosen
-    )
+    known = get_all_tool_names(OWN_SERVERS)
+    return frozenset(route_tools(ToolRoute(known=known, chosen=session.allowed_tools)))
 
 
 def usable_tools(session: AgentSession) -> frozenset[str]:
     """Those of the offered ones that there is something for."""
-    offered = offered_tools(session)
-    has_use_for_skill = SKILL_TOOL in offered and has_skills(session.owner)
-    return offered if has_use_for_skill else offered - {SKILL_TOOL}
+    return offered_tools(session) - _idle_tools(session)
+
+
+def usable_names(session: AgentSession) -> list[str]:
+    """Our own of them in the table's order, before any mode."""
+    idle = _idle_tools(session)
+    return [name for name in get_all_tool_names(OWN_SERVERS) if name not in idle]
+
+
+def _idle_tools(session: AgentSession) -> set[str]:
+    return set() if has_skills(session.owner) else {SKILL_TOOL}
 
 
 def _rules(session: AgentSession) -> list[Rule]:

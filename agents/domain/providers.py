@@ -5,7 +5,6 @@ from __future__ import annotations
 from django.db import transaction
 from django.utils import timezone
 
-from agents.conf import conf
 from agents.models import AgentSession, Provider, User
 from agents.models.providers import ProviderKind
 from agents.rendering.text import clean_json, clean_text
@@ -37,17 +36,6 @@ def default_provider(user: User) -> Provider:
     return own or usable.order_by("-created_at").first() or demo_provider()
 
 
-def known_models(user: User) -> list[str]:
-    """Model names to suggest: those that the person's providers answered with."""
-    usable = Provider.objects.visible_to(user).filter(is_enabled=True)
-    names = {
-        str(name)
-        for found in usable.values_list("models_found", flat=True)
-        for name in found
-    }
-    return sorted(names | {conf().default_model})
-
-
 def demo_provider() -> Provider:
     return Provider.objects.get_or_create(
         kind=ProviderKind.DEMO, owner=None, defaults={"name": DEMO_NAME}
@@ -61,7 +49,7 @@ def is_scripted(session: AgentSession) -> bool:
 
 def upstream_url(provider: Provider) -> str:
     """Where to send calls; empty for the demo model, which the gateway hosts."""
-    if provider.kind == ProviderKind.ANTHROPIC:
+    if provider.kind in (ProviderKind.ANTHROPIC, ProviderKind.SUBSCRIPTION):
         return provider.base_url or ANTHROPIC_URL
     return provider.base_url
 

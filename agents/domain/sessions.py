@@ -40,6 +40,8 @@ from .lifecycle import persist_all_sessions as persist_all_sessions
 from .lifecycle import pin_session as pin_session
 from .lifecycle import restore_all_sessions as restore_all_sessions
 from .lifecycle import resume_session as resume_session
+from .model_choice import check_model
+from .providers import provider_for
 from .status import publish_status
 from .subagents import share_with_sub_agents
 from .workspaces import choose_folder
@@ -147,6 +149,9 @@ def _new_session(owner: User, task: str, config: LaunchConfig) -> AgentSession:
         temperature=config.temperature,
     )
     _check(session, _CHOSEN)
+    if clean_text(config.model):
+        check_model(session.model, provider_for(session), owner)
+        session.model_set_by, session.model_set_at = owner, timezone.now()
     folder = config.folder or preferences.default_folder
     choose_folder(session, folder, worktree=config.worktree)
     return session
@@ -221,6 +226,9 @@ def update_session(session: AgentSession, user: User, **fields: Any) -> None:
         mode = find_mode(session.owner, fields["mode"])
         fields["allowed_tools"] = mode.tools
     if "model" in fields and fields["model"] != session.model:
+        if fields["model"]:
+            people = {session.owner, user}
+            check_model(fields["model"], provider_for(session), *people)
         fields |= {"model_set_by": user, "model_set_at": timezone.now()}
     for name, value in fields.items():
         setattr(session, name, clean_text(value) if isinstance(value, str) else value)

@@ -30,6 +30,7 @@ from agents.workspaces.plugins import forget_other_plugins
 
 from .approval import Gate, Places
 from .bubblewrap import TMP_IN_JAIL, JailSpec
+from .capability import learn_from_client
 from .confinement import bundled_cli, write_launcher, write_system_prompt
 from .database import own_database_thread
 from .environment import SYSTEM_PROMPT_IN_JAIL, child_environment, config_dir
@@ -134,6 +135,7 @@ class AgentClient:
                 connected.set_result(None)
             reader = spawn(self._read(sdk), name=f"reader-{self.setup.session_id}")
             try:
+                await learn_from_client(sdk)
                 await self._closing.wait()
             finally:
                 await self._disconnect(sdk, reader)
@@ -167,6 +169,7 @@ class AgentClient:
             jailed=self.jailed,
             base_url=self._gateway.base_url,
             timezone=setup.timezone,
+            sends_effort=setup.effort is not None,
         )
         spec = JailSpec(
             workspace=setup.cwd.resolve(),

@@ -40,6 +40,7 @@ def child_environment(
     jailed: bool,
     base_url: str = BASE_URL_IN_JAIL,
     timezone: str = "UTC",
+    sends_effort: bool = True,
 ) -> dict[str, str]:
     """Return the whole environment of one CLI process.
 
@@ -47,6 +48,8 @@ def child_environment(
         tmp: the session's temporary folder; seen as /tmp in the jail.
         token: the gateway's token of this process, never a real key.
         base_url: the gateway's loopback address; only used without the jail.
+        sends_effort: False for a model that may not know the field; the CLI would
+            send a level of its own choice.
     """
     visible_tmp = "/tmp" if jailed else str(tmp)  # noqa: S108 - private to the jail
     return {
@@ -55,6 +58,7 @@ def child_environment(
         **_gateway(token, jailed=jailed, base_url=base_url),
         **_numbers(),
         **SWITCHES,
+        **({} if sends_effort else {"CLAUDE_CODE_EFFORT_LEVEL": "unset"}),
     }
 
 

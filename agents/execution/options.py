@@ -21,11 +21,12 @@ from claude_agent_sdk.types import (
     SdkPluginConfig,
     SessionStore,
     SystemPromptPreset,
+    ThinkingConfigDisabled,
 )
 
 from agents.conf import conf
+from agents.domain.capability import Capability
 from agents.domain.mcp_offers import OfferedServer
-from agents.domain.permissions import usable_tools
 from agents.mcp.builder import CallTool, build_mcp_servers
 from agents.mcp.tools.invoke_agent import SERVER_NAME as INVOKE_AGENT
 from agents.mcp.tools.invoke_agent import invoke_agent_server
@@ -34,6 +35,7 @@ from agents.workspaces.worktrees import NO_MOUNTS, JailMounts
 
 from .approval import Gate
 from .hooks import create_sdk_hooks
+from .tool_router import tools_for
 from .transcript_store import DjangoTranscriptStore
 
 HOOK_GRACE_SECONDS = 60
@@ -47,7 +49,9 @@ class ClientSetup:
     sdk_session_id: UUID
     cwd: Path
     model: str
-    effort: str
+    effort: str | None
+    """None: the model may not know of effort, and none is sent."""
+    thinks: bool
     system_prompt: str | None
     tools: tuple[str, ...]
     max_steps: int
@@ -73,13 +77,15 @@ class Start:
     resume_at: UUID | None = None
 
 
-def compute_tool_permissions(session: AgentSession) -> tuple[str, ...]:
-    """The tools that this session offers, in a stable order.
+def compute_tool_permissions(
+    session: AgentSession, capability: Capability
+) -> tuple[str, ...]:
+    """The tools that this session offers to such a model, in a stable order.
 
     Those of servers are named `mcp__…`. What is not in the list does not exist for
     the model, and the gate denies it all the same.
     """
-    return tuple(sorted(usable_tools(session)))
+    return tools_for(capability, session)
 
 
 def build_agent_options(
@@ -100,7 +106,8 @@ def build_agent_options(
         cli_path=launcher,
         env=environment,
         model=setup.model,
-        effort=cast(EffortLevel, setup.effort),
+        effort=cast(EffortLevel | None, setup.effort),
+        thinking=None if setup.thinks else ThinkingConfigDisabled(type="disabled"),
         # Without `snapshot: False` a resumed one would keep its recorded prompt.
         system_prompt=SystemPromptPreset(
             type="preset", preset="claude_code", snapshot=False

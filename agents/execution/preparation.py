@@ -10,9 +10,9 @@ from claude_agent_sdk import project_key_for_directory
 
 from agents.conf import conf
 from agents.domain import workspaces
-from agents.domain.mcp_offers import offered_servers
-from agents.domain.model_choice import get_session_model, resolve_model_id
-from agents.domain.permissions import usable_tools
+from agents.domain.capability import capability_of
+from agents.domain.mcp_offers import offered_servers, with_tools
+from agents.domain.model_choice import check_allowed, choose_model, resolve_model_id
 from agents.domain.providers import provider_for
 from agents.domain.skills import packages_of
 from agents.domain.snapshots import restores_files
@@ -63,7 +63,7 @@ def prepare(run: Run, jail: JailStatus) -> Prepared:
     """Read everything the turn starts with.
 
     Raises: JailUnavailableError, FolderMissingError, WorkspaceError,
-        SessionGoneError.
+        SessionGoneError, InvalidInputError for a model that may not be used.
     """
     session = AgentSession.objects.select_related(
         "owner", "provider", "worktree_of"
@@ -78,29 +78,36 @@ def prepare(run: Run, jail: JailStatus) -> Prepared:
     start = _start(run, folder)
     is_compaction = run.kind == RunKind.COMPACT
     provider = provider_for(session)
+    model = resolve_model_id(
+        choose_model(session, run.trigger_message.model).model, provider
+    )
+    plain = model.removeprefix(provider.model_prefix)
+    check_allowed(plain, session.owner)
+    capability = capability_of(plain)
+    tools = compute_tool_permissions(session, capability)
     setup = ClientSetup(
         session_id=session.pk,
         sdk_session_id=run.branch.sdk_session_id,
         cwd=folder,
-        model=resolve_model_id(
-            run.trigger_message.model or get_session_model(session), provider
-        ),
-        effort=session.effort,
-        system_prompt=session_system_prompt(session),
-        tools=compute_tool_permissions(session),
-        servers=offered_servers(session),
+        model=model,
+        effort=capability.effort_for(session.effort),
+        thinks=capability.thinking,
+        system_prompt=session_system_prompt(session, has_tools=bool(tools)),
+        tools=tools,
+        servers=with_tools(offered_servers(session), tools),
         max_steps=_steps_left(run, session),
         network=session.network == Network.OPEN,
         provider_id=provider.pk,
         timezone=preferences.timezone or "UTC",
         folder_inode=folder.stat().st_ino,
         mounts=workspaces.jail_mounts(session),
-        plugin=_plugin(session),
+        plugin=_plugin(session, tools),
         is_verbatim=not is_compaction,
     )
     Run.objects.filter(pk=run.pk).update(
         model_requested=setup.model, jailed=jail.jailed
     )
+    run.model_requested = setup.model
     return Prepared(
         setup=setup,
         start=start,
@@ -116,9 +123,9 @@ def _steps_left(run: Run, session: AgentSession) -> int:
     return max(step_limit(session.effort, session.max_steps) - run.steps, 1)
 
 
-def _plugin(session: AgentSession) -> Path | None:
+def _plugin(session: AgentSession, tools: tuple[str, ...]) -> Path | None:
     """The owner's skills, where the session offers the tool that looks them up."""
-    if SKILL_TOOL not in usable_tools(session):
+    if SKILL_TOOL not in tools:
         return None
     return write_plugin(session.pk, packages_of(session.owner))
 

@@ -10,7 +10,6 @@ from typing import Any
 from agents.domain import approvals, releases
 from agents.domain.attachments import why_unreadable
 from agents.domain.mcp_offers import known_tools
-from agents.domain.model_choice import get_session_model
 from agents.domain.permissions import usable_tools
 from agents.domain.queries.branches import lineage, within
 from agents.domain.transcripts import has_entry
@@ -66,14 +65,16 @@ def compose_system_prompt(*parts: str) -> str | None:
     return "\n\n".join(filled) or None
 
 
-def session_system_prompt(session: AgentSession) -> str | None:
+def session_system_prompt(
+    session: AgentSession, *, has_tools: bool = True
+) -> str | None:
     mode = resolve_mode(session)
     preferences = session.owner.preferences
     return compose_system_prompt(
         preferences.system_prompt,
         mode.system_prompt if mode else "",
         session.system_prompt,
-        build_connected_tools_context(session),
+        build_connected_tools_context(session) if has_tools else "",
     )
 
 
@@ -206,7 +207,3 @@ def _describe(approval: ApprovalRequest) -> str:
         f"Approved.{edited} Make exactly this call again now, with this input; it is"
         f" allowed once.\ncall: {call}"
     )
-
-
-def requested_model(run: Run) -> str:
-    return run.trigger_message.model or get_session_model(run.session)

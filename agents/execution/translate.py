@@ -29,6 +29,7 @@ from agents.domain import blocks, notices
 from agents.models.messages import MessageRole, ToolOutcome
 
 from . import subagents
+from .capability import learn_from_result
 from .context import ContextGauge, note_compaction
 from .database import in_database
 from .deltas import BlockStream, DeltaWriter
@@ -149,7 +150,7 @@ class Translator:
         """Text, thinking and calls as they finally are, block by block."""
         is_synthetic = message.model == "<synthetic>"
         if message.parent_tool_use_id is None and not is_synthetic:
-            self.turn.model_actual = message.model
+            await self._note_model(message.model)
         if is_synthetic and self.turn.is_compaction:
             self.turn.compaction_error = _text_of(message)
             return
@@ -165,6 +166,12 @@ class Translator:
                     await self._say(message, MessageRole.THINKING, text)
                 case ToolUseBlock():
                     await self._call(message, block)
+
+    async def _note_model(self, model: str) -> None:
+        """Which model answers; a card says so if it's not the one asked for."""
+        if model != self.turn.model_actual:
+            self.turn.model_actual = model
+            await in_database(notices.record_fallback, self.turn.run, model)
 
     async def _leave_trouble(self) -> None:
         """The model has answered, so what went wrong before is over."""
@@ -289,6 +296,7 @@ class Translator:
         await self.deltas.save_all()
         await self._end_retries(has_helped=False)
         await self._steps.complete(self.turn)
+        await learn_from_result(message)
 
 
 def _text_of(message: AssistantMessage) -> str:

@@ -72,6 +72,19 @@ def without_prefix(model: str, upstream: Upstream) -> str:
     return model.removeprefix(upstream.model_prefix)
 
 
+def model_of(body: bytes) -> str:
+    """The model that a request names; empty where it names none."""
+    found = _MODEL_FIRST.match(body)
+    if found is not None:
+        return found[1].decode(errors="replace")
+    try:
+        request = json.loads(body)
+    except ValueError:
+        return ""
+    model = request.get("model") if isinstance(request, dict) else None
+    return model if isinstance(model, str) else ""
+
+
 def is_conversation(body: bytes) -> bool:
     """Whether this is the agent's conversation, not a title or a structured answer.
 

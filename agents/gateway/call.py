@@ -6,7 +6,10 @@ import logging
 
 import httpx2
 
-from .bodies import outgoing_body, with_temperature
+from agents.domain.model_choice import is_allowed
+
+from .answers import DO_NOT_RETRY
+from .bodies import model_of, outgoing_body, with_temperature, without_prefix
 from .exchange import Exchange
 from .headers import outgoing_headers
 from .lines import Trouble
@@ -28,6 +31,11 @@ async def run_call(exchange: Exchange) -> None:
 async def _forward(exchange: Exchange) -> None:
     line, base_url = exchange.line, exchange.base_url
     line.touch()
+    model = without_prefix(model_of(exchange.asked.body), line.upstream)
+    if not is_allowed(model, line.upstream.allowed_models):
+        # An agent may name models for its sub-agents, and none that its owner may not.
+        await exchange.fail(403, f"“{model}” may not be used here.", [DO_NOT_RETRY])
+        return
     if exchange.is_conversation:
         exchange.services.books.keep(line.session_id, exchange.asked.body)
     await _wait_for_turn(exchange)

@@ -57,7 +57,8 @@ def with_key(headers: Headers, upstream: Upstream) -> Headers:
     bearer = ("authorization", f"Bearer {key}")
     if upstream.kind == ProviderKind.GATEWAY:
         return [*headers, ("x-api-key", key), bearer]
-    if key.startswith(SUBSCRIPTION_TOKEN):
+    is_subscription = upstream.kind == ProviderKind.SUBSCRIPTION
+    if is_subscription or key.startswith(SUBSCRIPTION_TOKEN):
         return [*_with_beta(headers, SUBSCRIPTION_BETA), bearer]
     return [*headers, ("x-api-key", key)]
 

@@ -58,6 +58,8 @@ class Upstream:
     """Whether the owner vouches for this address, so that it may be a private one."""
     temperature: float | None = None
     """For the conversation's requests; the CLI has no option for it."""
+    allowed_models: tuple[str, ...] = ()
+    """Patterns of the models that the session's owner may use; none: every model."""
 
     @property
     def is_demo(self) -> bool:

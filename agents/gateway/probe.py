@@ -21,6 +21,7 @@ from .sentences import explain_failure, host_of, said_by, trouble_from_status
 
 READ_TIMEOUT_SECONDS = 20.0
 MODELS_PATH = "/v1/models"
+_ALL = "limit=1000"  # without it the API lists twenty
 _HEADERS = [
     ("anthropic-version", "2023-06-01"),
     ("content-type", "application/json"),
@@ -56,10 +57,10 @@ async def test_provider(upstream: Upstream) -> ProbeResult:
 
 async def _probe(client: httpx2.AsyncClient, upstream: Upstream) -> ProbeResult:
     response = await client.get(
-        join_url(upstream.base_url, MODELS_PATH), headers=_headers(upstream)
+        join_url(upstream.base_url, MODELS_PATH, _ALL), headers=_headers(upstream)
     )
     models = _model_names(response)
-    if models and upstream.kind == ProviderKind.ANTHROPIC:
+    if models and upstream.kind in (ProviderKind.ANTHROPIC, ProviderKind.SUBSCRIPTION):
         return _success(models)
     if response.status_code >= 400 and response.status_code not in _NOT_OFFERED:
         return _failure(response)

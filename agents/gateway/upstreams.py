@@ -12,8 +12,11 @@ from .lines import Upstream
 
 def resolve_upstream(session: AgentSession) -> Upstream:
     """The upstream that a session's calls go to now. Queries the database."""
-    upstream = upstream_of(provider_for(session))
-    return replace(upstream, temperature=session.temperature)
+    return replace(
+        upstream_of(provider_for(session)),
+        temperature=session.temperature,
+        allowed_models=tuple(session.owner.allowed_models.split()),
+    )
 
 
 def upstream_of(provider: Provider) -> Upstream:

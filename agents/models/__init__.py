@@ -10,6 +10,7 @@ from .approvals import ApprovalRequest
 from .audit import AuditEntry
 from .branches import MessageBranch
 from .budgets import Budget
+from .capability import ModelCapability
 from .events import SessionEvent
 from .folders import ListedFolder
 from .groups import ToolGroupMeta
@@ -46,6 +47,7 @@ __all__ = [
     "Message",
     "MessageBranch",
     "Mode",
+    "ModelCapability",
     "ModelRequest",
     "PermissionRule",
     "Preferences",

@@ -10,6 +10,7 @@ from .users import User
 
 class ProviderKind(models.TextChoices):
     ANTHROPIC = "anthropic", "Anthropic API"
+    SUBSCRIPTION = "subscription", "Claude subscription (token)"
     GATEWAY = "gateway", "Anthropic-compatible gateway"
     DEMO = "demo", "Demo model (scripted)"
 
@@ -29,7 +30,7 @@ class Provider(PublicIdModel):
         User, null=True, blank=True, on_delete=models.CASCADE, related_name="providers"
     )
     name = models.CharField(max_length=100)
-    kind = models.CharField(max_length=10, choices=ProviderKind.choices)
+    kind = models.CharField(max_length=12, choices=ProviderKind.choices)
     base_url = models.URLField(max_length=500, blank=True, default="")
     api_key = EncryptedTextField(blank=True, default="")
     # What a 9Router-style upstream wants before each model name, such as "cc/".
@@ -37,6 +38,8 @@ class Provider(PublicIdModel):
     bare = models.BooleanField(default=False)
     is_enabled = models.BooleanField(default=True)
     models_found = models.JSONField(default=list, blank=True)
+    models_typed = models.JSONField(default=list, blank=True)
+    """Names that a person entered, for a provider that lists none or not all."""
     tested_at = models.DateTimeField(null=True, blank=True)
     test_error = models.TextField(blank=True, default="")
     created_at = models.DateTimeField(auto_now_add=True)

@@ -51,6 +51,8 @@ class User(AbstractUser, PublicIdModel):
     security_ceiling = models.CharField(
         max_length=10, choices=SECURITY_MODE_CHOICES, default=SecurityMode.FULL.value
     )
+    allowed_models = models.TextField(blank=True, default="")
+    """One name or pattern (`claude-haiku-*`) a line; empty: every model."""
 
     class Meta(AbstractUser.Meta):
         constraints = [

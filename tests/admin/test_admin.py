@@ -11,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from agents.domain import audit
+from agents.domain.capability import capability_of, record_found
 from agents.domain.subagents import start_sub_agent
 from agents.domain.tokens import create_token
 from agents.models import (
@@ -23,6 +24,7 @@ from agents.models import (
     McpServer,
     Message,
     MessageBranch,
+    ModelCapability,
     ModelRequest,
     PermissionRule,
     Provider,
@@ -31,12 +33,13 @@ from agents.models import (
     TranscriptEntry,
     User,
 )
+from agents.models.capability import CapabilitySource
 from agents.models.users import Role
 from tests import factories
 from tests.mcp.rows import notes_server
 from tests.people import browser, person
 
-WRITABLE = {User, ListedFolder}
+WRITABLE = {User, ListedFolder, ModelCapability}
 PRIVATE = [AgentSession, Message, ApprovalRequest, SessionEvent, TranscriptEntry]
 MODELS = sorted(admin.site._registry, key=lambda model: model.__name__)
 
@@ -69,6 +72,7 @@ def fill(name: str) -> AgentSession:
     PermissionRule.objects.create(
         owner=owner, scope="user", tool="Bash", effect="deny", created_from=approval
     )
+    ModelCapability.objects.create(name=name, effort_levels=["low"])
     ListedFolder.objects.create(name=name, path=f"/srv/{name}", added_by=owner)
     notes_server(owner, secrets={"Authorization": "Bearer mcp-s3cret"})
     create_token(owner, name=name, scopes=["read"], days=1)
@@ -152,6 +156,35 @@ def test_history_is_read_only(model, client):
 
     assert answers == [403, 403, 403]
     assert model._default_manager.filter(pk=row.pk).values().get() == before
+
+
+def test_what_a_person_sets_of_a_model_stands(client, olga):
+    record_found("llama-9", CapabilitySource.OBSERVED, context_window=8_000)
+    row = ModelCapability.objects.get()
+    data = {"name": "llama-9", "native_tools": "false", "context_window": "8000"}
+
+    refused = client.post(
+        url(ModelCapability, "change", row.pk), data | _levels("much")
+    )
+    done = client.post(
+        url(ModelCapability, "change", row.pk), data | _levels("max,low")
+    )
+
+    assert (refused.status_code, done.status_code) == (200, 302)
+    assert "There is no level “much”." in refused.text
+    assert not record_found("llama-9", CapabilitySource.OBSERVED, native_tools=True)
+    known = capability_of("llama-9")
+    assert (known.native_tools, known.effort_levels) == (False, ("low", "max"))
+    assert known.sources["native_tools"] == CapabilitySource.PERSON
+    assert known.sources["context_window"] == CapabilitySource.OBSERVED
+    page = client.get(url(ModelCapability, "change", row.pk)).text
+    assert "native_tools: False (set by a person)" in page
+    client.post(url(ModelCapability, "change", row.pk), data | _levels("none"))
+    assert capability_of("llama-9").effort_levels == ()
+
+
+def _levels(text: str) -> dict[str, str]:
+    return {"effort_levels": text}
 
 
 def test_requests_are_not_shown(db):

@@ -25,9 +25,9 @@ pytestmark = pytest.mark.django_db
 @pytest.mark.parametrize(
     ("model", "window"),
     [
-        ("claude-sonnet-5-5", Window(200_000)),
-        ("anthropic/claude-opus-5-5", Window(200_000)),
-        ("claude-sonnet-5-5[1m]", Window(1_000_000)),
+        ("claude-haiku-4-5", Window(200_000)),
+        ("anthropic/claude-opus-5-5", Window(1_000_000)),
+        ("claude-sonnet-4-5[1m]", Window(1_000_000)),
         ("llama-9", Window(200_000, is_known=False)),
         ("", Window(200_000, is_known=False)),
     ],
@@ -49,8 +49,8 @@ def test_how_much_a_model_holds(model: str, window: Window) -> None:
 def test_the_meter_says_how_full_it_is(
     tokens: int, text: str, level: str, run: Run
 ) -> None:
-    context.record_context(run, tokens, "claude-sonnet-5-5")
-    run.model_actual = "claude-sonnet-5-5"
+    context.record_context(run, tokens, "claude-haiku-4-5")
+    run.model_actual = "claude-haiku-4-5"
 
     meter = load_meter(fresh(run.session), run)
 

@@ -7,8 +7,6 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 
 from agents.domain import providers
-from agents.domain.accounts import preferences_of
-from agents.domain.model_choice import get_session_model, resolve_model_id
 from agents.models import AgentSession, AuditEntry, Provider, User
 from agents.models.providers import ProviderKind
 from tests import factories
@@ -83,61 +81,18 @@ def test_the_database_itself_allows_one_site_demo(db: None) -> None:
         make(None, kind=ProviderKind.DEMO)
 
 
-def test_models_to_suggest_are_those_of_usable_providers(
-    alice: User, bob: User, override_conf: Any
-) -> None:
-    override_conf(default_model="claude-default")
-    make(alice, models_found=["claude-b", "claude-a"])
-    make(None, models_found=["claude-a", "claude-site"])
-    make(alice, models_found=["claude-off"], is_enabled=False)
-    make(bob, models_found=["claude-bob"])
-
-    assert providers.known_models(alice) == [
-        "claude-a",
-        "claude-b",
-        "claude-default",
-        "claude-site",
-    ]
-
-
 @pytest.mark.parametrize(
     ("kind", "base_url", "url"),
     [
         ("anthropic", "", "https://api.anthropic.com"),
         ("anthropic", "https://proxy.example", "https://proxy.example"),
+        ("subscription", "", "https://api.anthropic.com"),
         ("gateway", "https://router.example", "https://router.example"),
         ("demo", "", ""),
     ],
 )
 def test_each_kind_has_its_address(kind: str, base_url: str, url: str) -> None:
     assert providers.upstream_url(Provider(kind=kind, base_url=base_url)) == url
-
-
-def test_the_model_is_the_sessions_the_persons_or_the_sites(
-    session: AgentSession, alice: User, override_conf: Any
-) -> None:
-    override_conf(default_model="claude-site")
-    session.model = ""
-    assert get_session_model(session) == "claude-site"
-
-    preferences = preferences_of(alice)
-    preferences.default_model = "claude-hers"
-    preferences.save()
-    assert get_session_model(session) == "claude-hers"
-
-    session.model = "claude-chosen"
-    assert get_session_model(session) == "claude-chosen"
-
-
-@pytest.mark.parametrize(
-    ("prefix", "name"),
-    [("", "claude-x"), ("cc/", "cc/claude-x"), ("claude", "claude-x")],
-)
-def test_a_prefix_stands_in_front_once(prefix: str, name: str) -> None:
-    provider = Provider(model_prefix=prefix)
-
-    assert resolve_model_id("claude-x", provider) == name
-    assert resolve_model_id(name, provider) == name
 
 
 # Keys at rest

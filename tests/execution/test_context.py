@@ -106,7 +106,7 @@ async def test_the_size_of_the_context_is_that_of_the_last_call(
     assert (await events(chat, "agent:context_update"))[-1] == {
         "branch_id": str((await chat.reload()).active_branch_id),
         "tokens": 46_017,
-        "window_tokens": 200_000,
+        "window_tokens": 1_000_000,
     }
 
 

@@ -200,3 +200,27 @@ async def test_our_token_stays_here_and_the_key_there(caller: Caller) -> None:
     assert "set-cookie" not in first.headers
     assert REAL_KEY not in repr(line)
     assert line.token not in repr(line)
+
+
+async def test_no_agent_asks_a_model_that_its_owner_may_not_use(
+    caller: Caller, demo: DemoServer
+) -> None:
+    allowed = ("claude-haiku-*", "claude-opus-5-5")
+    to = upstream(demo.url, allowed_models=allowed, model_prefix="cc/")
+    headers = {"x-api-key": caller.open(to).token}
+    bodies = [
+        request(model=model)
+        for model in ("claude-opus-5-5", "claude-sonnet-5-5", "cc/claude-haiku-4-5")
+    ]
+    hidden = {**request(model=None), "model": "claude-sonnet-5-5"}
+
+    answers = [
+        await caller.http.post("/v1/messages", headers=headers, json=body)
+        for body in (*bodies, hidden)
+    ]
+
+    assert [answer.status_code for answer in answers] == [200, 403, 200, 403]
+    assert answers[1].headers["x-should-retry"] == "false"
+    assert "“claude-sonnet-5-5” may not" in answers[1].json()["error"]["message"]
+    asked = [(call.body or {})["model"] for call in demo.state.model_calls]
+    assert asked == ["cc/claude-opus-5-5", "cc/claude-haiku-4-5"]

@@ -41,6 +41,16 @@ def test_a_subscription_token_is_a_bearer_token(
     }
 
 
+def test_a_token_of_a_subscription_needs_no_known_beginning_and_no_other_beta() -> None:
+    changes = {"kind": "subscription", "api_key": "token", "bare": True}
+
+    assert sent({"anthropic-beta": "a"}, **changes) == {
+        "anthropic-beta": "oauth-2025-04-20",
+        "authorization": "Bearer token",
+        "accept-encoding": "identity",
+    }
+
+
 def test_without_a_key_none_is_made_up() -> None:
     assert sent(kind="demo", api_key="") == {"accept-encoding": "identity"}
 

@@ -53,7 +53,7 @@ async def test_a_list_for_everybody_does_not_prove_the_key() -> None:
     assert not result.ok
     assert "refused the key" in result.message
     assert [r.target for r in up.requests] == [
-        "/v1/models",
+        "/v1/models?limit=1000",
         "/v1/messages/count_tokens",
     ]
 

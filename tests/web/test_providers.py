@@ -104,6 +104,37 @@ def test_a_key_goes_in_and_never_comes_out(alice):
     assert KEY not in json.dumps(list(AuditEntry.objects.values("action", "data")))
 
 
+def test_a_subscription_has_a_token_and_no_key_of_the_api(alice):
+    client, data = browser(alice), DATA | {"kind": "subscription"}
+
+    key = client.post(NEW, data | {"api_key": "sk-ant-api03-x"})
+    none = client.post(NEW, data)
+    client.post(NEW, data | {"api_key": "sk-ant-oat01-canary"})
+
+    assert (key.status_code, none.status_code) == (422, 422)
+    assert "Choose the kind “Anthropic API”." in key.text
+    assert "A subscription needs its token." in none.text
+    provider = Provider.objects.get()
+    assert (provider.kind, provider.api_key) == ("subscription", "sk-ant-oat01-canary")
+    page = client.get(LIST).text
+    assert "Claude subscription (token)" in page
+    assert "canary" not in page
+    # An empty field keeps the token.
+    assert edit(client, provider, kind="subscription").status_code == 302
+
+
+def test_names_can_be_typed_for_a_provider_that_lists_none(alice, mine):
+    client = browser(alice)
+
+    edit(client, mine, models_typed=" llama-9 \r\n\r\nclaude-x\nllama-9")
+
+    mine.refresh_from_db()
+    assert mine.models_typed == ["llama-9", "claude-x"]
+    page = client.get(LIST).text
+    assert "200k context, unverified" in page
+    assert '<option value="llama-9">' in client.get("/sessions/new/").text
+
+
 def test_a_refused_form_does_not_send_the_key_back(alice):
     response = browser(alice).post(NEW, DATA | {"api_key": KEY, "name": ""})
 

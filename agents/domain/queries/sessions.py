@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.db.models import F, Q, QuerySet
 
+from agents.domain.model_choice import is_same_model
 from agents.domain.providers import is_scripted
 from agents.domain.subagents import calls_below
 from agents.models import AgentSession, Message, Mode, Run, User
@@ -111,6 +112,15 @@ class SessionPage:
         """The model that answered, else the one that was asked for."""
         actual = self.run.model_actual if self.run else ""
         return actual or self.session.model
+
+    @property
+    def model_asked_for(self) -> str:
+        """Where another one answered: the model that was asked for."""
+        run = self.run
+        if run is None or not (run.model_requested and run.model_actual):
+            return ""
+        is_same = is_same_model(run.model_requested, run.model_actual)
+        return "" if is_same else run.model_requested
 
     @property
     def security_mode(self) -> str:

@@ -7,10 +7,13 @@ from typing import Any
 
 from django import forms
 
+from agents.domain.model_choice import get_session_model
+from agents.domain.queries.models import load_session_models
 from agents.models import AgentSession, Message, User
 
 from .attachments import AttachFields
 from .fields import CleanTextField
+from .models import model_choices
 
 
 class MessageForm(forms.Form):
@@ -22,13 +25,21 @@ class MessageForm(forms.Form):
 
 
 class ComposerForm(AttachFields, MessageForm):
-    """A message with what a person adds to it."""
+    """A message with what a person adds to it, and a model for this one only."""
+
+    # No choice field: the domain says best why a model can't be used.
+    model = CleanTextField(required=False, max_length=200, widget=forms.Select)
 
     def __init__(
         self, *args: Any, user: User, session: AgentSession, **kwargs: Any
     ) -> None:
         super().__init__(*args, **{"auto_id": "composer-%s", **kwargs})
         self.offer(user, session)
+        select = self.fields["model"].widget
+        assert isinstance(select, forms.Select)
+        select.choices = model_choices(
+            load_session_models(session, user), empty=get_session_model(session)
+        )
 
 
 class EditForm(MessageForm):

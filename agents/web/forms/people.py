@@ -11,6 +11,8 @@ from agents.models import User
 from agents.models.users import Role
 from agents.policy.modes import SecurityMode
 
+from .fields import CleanTextField
+
 ROLE_HELP = (
     "Owners manage the site and see the admin. Members run agents. Viewers start "
     "none; they will see what is shared with them, once sessions can be shared."
@@ -43,19 +45,26 @@ class InviteForm(forms.Form):
 class PersonForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
     class Meta:
         model = User
-        fields = ["role", "security_ceiling", "is_active"]
+        fields = ["role", "security_ceiling", "allowed_models", "is_active"]
         labels = {
             "security_ceiling": "Widest security mode",
+            "allowed_models": "Models",
             "is_active": "May sign in",
         }
         help_texts = {
             "role": ROLE_HELP,
             "security_ceiling": "None of this person’s agents may do more than that.",
+            "allowed_models": (
+                "One name or pattern a line, such as claude-haiku-*. Empty: every "
+                "model that a provider has."
+            ),
             "is_active": (
                 "Switching this off signs the person out everywhere and stops their "
                 "agents. Nothing of theirs is deleted."
             ),
         }
+        field_classes = {"allowed_models": CleanTextField}
+        widgets = {"allowed_models": forms.Textarea(attrs={"rows": 3})}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -8,11 +8,13 @@ from zoneinfo import available_timezones
 from django import forms
 from django.core.exceptions import ValidationError
 
+from agents.domain.queries.models import load_models
 from agents.models import Mode, Preferences
 from agents.models.users import OnTimeout, Theme
 from agents.policy.modes import SecurityMode
 
 from .fields import CleanTextField, DollarsField, RowField
+from .models import ModelField, suggest_models
 from .people import security_mode_choices
 
 
@@ -65,7 +67,7 @@ class PreferencesForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in 
         }
         field_classes = {
             "timezone": CleanTextField,
-            "default_model": CleanTextField,
+            "default_model": ModelField,
             "default_folder": RowField,
             "system_prompt": CleanTextField,
         }
@@ -73,15 +75,13 @@ class PreferencesForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in 
             "timezone": forms.TextInput(
                 attrs={"list": "timezones", "autocomplete": "off"}
             ),
-            "default_model": forms.TextInput(
-                attrs={"list": "models", "autocomplete": "off", "spellcheck": "false"}
-            ),
             "system_prompt": forms.Textarea(attrs={"rows": 4}),
         }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         user = self.instance.user
+        suggest_models(self, "default_model", load_models(user))
         self._choose("theme", Theme.choices)
         self._choose("on_timeout", OnTimeout.choices)
         self._choose(

@@ -13,8 +13,12 @@ from agents.errors import InvalidInputError
 from agents.models import Provider, User
 from agents.models.providers import ProviderKind
 
+from .fields import CleanTextField
+
 # What may stand in an HTTP header; anything else was pasted along by mistake.
 _KEY = re.compile(r"[\x21-\x7e]+")
+API_KEY = "sk-ant-api"  # how keys of the API begin
+NAME_CHARACTERS = 200
 
 
 class ProviderForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
@@ -36,6 +40,13 @@ class ProviderForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the
         widget=forms.PasswordInput(
             attrs={"autocomplete": "new-password", "spellcheck": "false"}
         ),
+    )
+    models_typed = CleanTextField(
+        label="Model names",
+        required=False,
+        max_length=20_000,
+        widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
+        help_text="One a line, for a provider that does not list them all.",
     )
     remove_key = forms.BooleanField(label="Remove key", required=False)
     is_shared = forms.BooleanField(
@@ -69,6 +80,7 @@ class ProviderForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the
             choice for choice in ProviderKind.choices if choice[0] != ProviderKind.DEMO
         ]
         self.initial["base_url"] = self.instance.base_url
+        self.initial["models_typed"] = "\n".join(self.instance.models_typed)
         self._describe_key()
         self.initial["is_shared"] = not self.is_new and self.instance.owner is None
         if not user.is_owner:
@@ -79,7 +91,10 @@ class ProviderForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the
             self.fields["api_key"].help_text = "A key is stored. Empty keeps it."
         else:
             del self.fields["remove_key"]
-            self.fields["api_key"].help_text = "Stored encrypted and never shown again."
+            self.fields["api_key"].help_text = (
+                "Stored encrypted and never shown again. For a subscription the token"
+                " that “claude setup-token” prints."
+            )
 
     def clean_api_key(self) -> str:
         key: str = self.cleaned_data["api_key"].strip()
@@ -104,12 +119,33 @@ class ProviderForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the
             self.add_error("base_url", "A gateway needs its address.")
         if found.get("api_key") and found.get("remove_key"):
             self.add_error("remove_key", "Either enter a new key or remove the old.")
+        self._check_token(found)
         return found
+
+    def _check_token(self, found: dict[str, Any]) -> None:
+        """Of a subscription there is a token, of the API there are keys."""
+        if found.get("kind") != ProviderKind.SUBSCRIPTION:
+            return
+        key = found.get("api_key")
+        if key and key.startswith(API_KEY):
+            self.add_error(
+                "api_key", "This is a key of the API. Choose the kind “Anthropic API”."
+            )
+        if "api_key" in found and not key and not self.instance.has_key:
+            self.add_error("api_key", "A subscription needs its token.")
+
+    def clean_models_typed(self) -> list[str]:
+        lines = self.cleaned_data["models_typed"].splitlines()
+        names = dict.fromkeys(line.strip() for line in lines if line.strip())
+        if any(len(name) > NAME_CHARACTERS for name in names):
+            raise ValidationError(f"A name has up to {NAME_CHARACTERS} characters.")
+        return list(names)
 
     def provider(self) -> Provider:
         """The provider as the valid form describes it, not stored yet."""
         provider: Provider = self.instance
         provider.base_url = self.cleaned_data["base_url"]
+        provider.models_typed = self.cleaned_data["models_typed"]
         if self.cleaned_data.get("remove_key"):
             provider.api_key = ""
         elif self.cleaned_data["api_key"]:

@@ -10,6 +10,11 @@ from django import forms
 from agents.domain import workspaces
 from agents.domain.accounts import preferences_of
 from agents.domain.attachments import attachments_of
+from agents.domain.queries.models import (
+    load_models,
+    load_session_models,
+    session_model_label,
+)
 from agents.domain.sessions import LaunchConfig
 from agents.domain.sharing import Sharing, sharing_in
 from agents.models import AgentSession, ListedFolder, Mode, Provider, User
@@ -22,6 +27,7 @@ from agents.policy.modes import SecurityMode
 from .attachments import FIELDS, AttachFields
 from .fields import CleanTextField, DollarsField, RowField
 from .mcp_choice import ServersOffField, offer_servers
+from .models import ModelField, suggest_models
 from .people import security_mode_choices
 
 AS_WORKTREE = ":worktree"
@@ -51,9 +57,7 @@ class NewAgentForm(AttachFields):
         required=False, max_length=60, help_text="Empty: the beginning of the task."
     )
     mode = forms.ChoiceField()
-    model = CleanTextField(
-        required=False, max_length=200, help_text="Empty: your default."
-    )
+    model = ModelField(help_text="Empty: your default. Short names such as opus work.")
     provider = RowField(
         queryset=Provider.objects.none(), required=False, empty_label="The default"
     )
@@ -101,6 +105,7 @@ class NewAgentForm(AttachFields):
         _choose(self, "security_mode", security_mode_choices(user.security_ceiling))
         _choose(self, "folder", _folders())
         offer_servers(self, user)
+        suggest_models(self, "model", load_models(user))
         provider = self.fields["provider"]
         assert isinstance(provider, forms.ModelChoiceField)
         usable = Provider.objects.visible_to(user).filter(is_enabled=True)
@@ -134,9 +139,7 @@ class SessionSettingsForm(forms.Form):
     mode = forms.ChoiceField()
     security_mode = forms.ChoiceField(label="Security mode")
     network = forms.ChoiceField(choices=Network.choices)
-    model = CleanTextField(
-        required=False, max_length=200, help_text="Empty: the owner’s default."
-    )
+    model = ModelField()
     effort = forms.ChoiceField(choices=Effort.choices)
     max_steps = forms.IntegerField(
         label="Step limit",
@@ -166,6 +169,9 @@ class SessionSettingsForm(forms.Form):
         _choose(self, "mode", _modes(session.owner))
         _choose(self, "security_mode", _security_modes(session, user))
         offer_servers(self, session.owner)
+        suggest_models(self, "model", load_session_models(session, user))
+        chosen = session_model_label(session)
+        self.fields["model"].help_text = f"Now {chosen}. Empty: the owner’s default."
         self.initial = {name: getattr(session, name) for name in self.fields}
 
 

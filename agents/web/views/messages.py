@@ -45,17 +45,19 @@ def _send(request: HtmxRequest, session: AgentSession, form: ComposerForm) -> Me
     text = form.cleaned_data["text"]
     client_message_id = form.cleaned_data["client_message_id"]
     attachments = attachments_of(form.chosen, session=session)
+    model = form.cleaned_data["model"]
     sent = messages.send_message(
         session,
         author=request.user,
         text=text,
         client_message_id=client_message_id,
         attachments=attachments,
+        model=model,
     )
     if sent.text == messages.clean_prompt(text):
         return sent
     return messages.send_message(
-        session, author=request.user, text=text, attachments=attachments
+        session, author=request.user, text=text, attachments=attachments, model=model
     )
 
 

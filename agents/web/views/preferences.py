@@ -9,7 +9,6 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from agents.domain.accounts import preferences_of
 from agents.domain.people import save_preferences
-from agents.domain.providers import known_models
 from agents.errors import InvalidInputError
 from agents.web.forms.preferences import PreferencesForm, ThemeForm
 from agents.web.http import HtmxRequest, apply_form, came_from, submitted
@@ -25,7 +24,7 @@ def preferences_edit(request: HtmxRequest) -> HttpResponse:
     return render(
         request,
         "agents/preferences/edit.html",
-        {"form": form, "models": known_models(request.user)},
+        {"form": form},
         status=422 if form.is_bound else 200,
     )
 

@@ -13,6 +13,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from agents.domain import providers
+from agents.domain.queries.models import load_cards
 from agents.gateway.probe import test_provider
 from agents.gateway.upstreams import upstream_of
 from agents.models import Provider
@@ -33,7 +34,7 @@ def provider_list(request: HtmxRequest) -> HttpResponse:
         request,
         "agents/providers/list.html",
         {
-            "providers": found,
+            "cards": load_cards(found),
             "default": providers.default_provider(request.user),
         },
     )
@@ -96,6 +97,7 @@ def provider_test(request: HtmxRequest, provider_id: UUID) -> HttpResponse:
         "agents/providers/_provider.html",
         {
             "provider": provider,
+            "models": load_cards([provider])[0].models,
             "default": providers.default_provider(request.user),
         },
     )
