@@ -6,6 +6,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -325,30 +326,40 @@ def undelivered_decisions(run: Run) -> list[ApprovalRequest]:
 
 def deny_on_timeout(approval: ApprovalRequest) -> bool:
     """The session's `on_timeout` is "deny". Returns: False if it was decided."""
-    return _end(approval, ApprovalStatus.DENIED, "Approval timed out")
+    return bool(_end([approval], ApprovalStatus.DENIED, "Approval timed out"))
 
 
 def cancel_approval(approval: ApprovalRequest) -> bool:
     """The CLI withdrew the call. Returns: False if it was decided."""
-    return _end(approval, ApprovalStatus.CANCELLED)
+    return bool(_end([approval], ApprovalStatus.CANCELLED))
 
 
 def expire_approvals() -> int:
     """End what nobody answered within its time, and the runs that wait for it."""
     due = ApprovalRequest.objects.filter(
         status=ApprovalStatus.PENDING, expires_at__lte=timezone.now()
+    ).order_by("run_id")
+    return sum(
+        _end(list(together), ApprovalStatus.EXPIRED)
+        for _, together in groupby(due, key=lambda approval: approval.run_id)
     )
-    return sum(_end(approval, ApprovalStatus.EXPIRED) for approval in list(due))
 
 
 @transaction.atomic
-def _end(approval: ApprovalRequest, status: ApprovalStatus, message: str = "") -> bool:
-    """Settle a request without a person; its run may be parked by now."""
-    lock_session(approval.session_id)
-    won = settling.settle(approval, status, message=message)
+def _end(
+    together: list[ApprovalRequest], status: ApprovalStatus, message: str = ""
+) -> int:
+    """Settle requests of one run without a person; it may be parked by now.
+
+    Together, since the first one alone would resume a run that leaves no others open.
+    Returns: how many were still open.
+    """
+    first = together[0]
+    lock_session(first.session_id)
+    won = sum(settling.settle(each, status, message=message) for each in together)
     if won:
-        refresh_status(approval.session_id)
-        runs.resume_if_decided(approval.run_id)
+        refresh_status(first.session_id)
+        runs.resume_if_decided(first.run_id)
     return won
 
 

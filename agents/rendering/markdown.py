@@ -132,7 +132,9 @@ def _code_block(content: str, info: str) -> str:
         '<span class="code-block__language">{}</span>'
         '<button type="button" class="code-block__copy" data-copy>Copy</button></div>'
         '<pre class="code-block__body" tabindex="0"><code>{}</code></pre></div>\n',
-        language_name(language=language) or preview(info, 40) or "text",
+        language_name(language=language)
+        or reveal_invisible(preview(info, 40))
+        or "text",
         html,
     )
 

@@ -21,6 +21,7 @@ SAMPLES: dict[str, Any] = {
     "int": 3,
     "bool": True,
     "float": 0.5,
+    "list[str]": ["one", "two"],
 }
 
 

@@ -20,7 +20,7 @@ from agents.models import (
     Share,
     User,
 )
-from agents.models.approvals import ApprovalScope
+from agents.models.approvals import ApprovalScope, ApprovalStatus
 from tests import factories
 from tests.threads import at_once
 
@@ -220,6 +220,17 @@ def test_what_was_withdrawn_can_not_be_decided(run: Run, alice: User) -> None:
 
     assert not approvals.cancel_approval(approval)
     assert AgentSession.objects.get().status == "running"
+
+
+def test_what_expires_together_expires(run: Run) -> None:
+    for number in range(3):
+        factories.ask_approval(run, f"toolu_{number}")
+    runs.reconcile_on_startup()
+    ApprovalRequest.objects.update(expires_at=timezone.now())
+
+    assert approvals.expire_approvals() == 3
+    statuses = ApprovalRequest.objects.values_list("status", flat=True)
+    assert {*statuses} == {ApprovalStatus.EXPIRED}
 
 
 def test_expiry_leaves_alone_what_has_time(run: Run) -> None:

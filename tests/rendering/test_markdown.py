@@ -67,6 +67,13 @@ def test_a_fence_names_its_language_and_can_be_copied():
     )
 
 
+def test_a_hidden_character_in_the_name_of_a_language_is_shown():
+    html = render_markdown("```\u202e\nx\n```")
+
+    assert "\u202e" not in html
+    assert text_of(html) == "U+202ECopyx\n\n"
+
+
 def test_a_fence_in_an_unknown_language_is_plain():
     html = render_markdown("```klingon\nqapla' <b>\n```")
 
