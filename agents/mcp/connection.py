@@ -34,6 +34,7 @@ from agents.models.mcp_servers import McpStatus, McpTransport
 from agents.tasks import spawn
 
 from .failures import Symptoms, explain
+from .sizes import PLAIN, bound
 from .stdio import MAX_LINE_BYTES, Program, StdioTransport
 
 CLIENT = Implementation(name="OpenSwarm", version="1")
@@ -244,7 +245,7 @@ class Connection:
 
     def _http_client(self) -> httpx2.AsyncClient:
         client = self._ways.http_client(may_be_private=self.spec.may_be_private)
-        client.headers.update(dict(self.spec.secrets))
+        client.headers.update({**PLAIN, **dict(self.spec.secrets)})
         client.event_hooks = {"response": [self._note_answer]}
         return client
 
@@ -254,6 +255,7 @@ class Connection:
         counts = response.request.method == "POST" or self.spec.transport == "sse"
         if counts and response.status_code >= 400:
             self._symptoms.http_status = response.status_code
+        bound(response, MAX_LINE_BYTES)
 
 
 async def _discover(client: Client) -> Report:

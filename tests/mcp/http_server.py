@@ -27,6 +27,8 @@ class Site:
     """Callers have to bring it, unless it is empty."""
     status: int = 0
     """Answer everything with it, unless it is 0."""
+    padding: int = 0
+    """By how much answers are longer than they need be."""
     said: list[str] = field(default_factory=list)
 
 
@@ -37,7 +39,7 @@ def make_server(site: Site) -> MCPServer:
     def look(what: str) -> str:
         """Look something up."""
         site.said.append(what)
-        return f"{what} is fine"
+        return f"{what} is fine" + "!" * site.padding
 
     @server.tool()
     def change(what: str) -> str:
@@ -91,13 +93,21 @@ def listen(port: int = 0) -> socket.socket:
 
 @contextlib.contextmanager
 def far_server(
-    site: Site | None = None, *, is_sse: bool = False, port: int = 0
+    site: Site | None = None,
+    *,
+    is_sse: bool = False,
+    is_json: bool = False,
+    port: int = 0,
 ) -> Iterator[Site]:
     site = site or Site()
     listener = listen(port)
     port = listener.getsockname()[1]
     site.url = f"http://127.0.0.1:{port}/{'sse' if is_sse else 'mcp'}"
     server = make_server(site)
-    app = server.sse_app() if is_sse else server.streamable_http_app()
+    app = (
+        server.sse_app()
+        if is_sse
+        else server.streamable_http_app(json_response=is_json)
+    )
     with serve(Guarded(app, site), listener):
         yield site

@@ -15,6 +15,7 @@ from agents.domain import mcp_servers
 from agents.execution.confinement import probe_jail
 from agents.execution.tool_servers import ServerWays
 from agents.mcp.bridge import BROKEN, GONE, TOO_SLOW, Bridge
+from agents.mcp.sizes import TOO_LARGE
 from agents.models import McpServer, User
 from agents.models.mcp_servers import McpStatus
 from agents.models.users import Role
@@ -117,6 +118,23 @@ async def test_a_server_that_was_restarted_is_met_anew(
 
         assert before == after == (False, "it is fine")
         await bridge.close()
+
+
+async def test_an_answer_beyond_all_bounds_ends_one_call_alone(
+    bridge: Bridge, alice: User
+) -> None:
+    with far_server(is_json=True) as site:
+        server = await sync_to_async(make_server)(alice, "Far", url=site.url)
+        site.padding = 17 * 1024**2
+        large = await call(bridge, server.pk, "look", what="it")
+        site.padding = 0
+        after = await call(bridge, server.pk, "look", what="it")
+        await bridge.close()
+
+    assert large[0]
+    assert TOO_LARGE.format(megabytes=16) in large[1]
+    assert after == (False, "it is fine")
+    assert (await reload(server)).status == McpStatus.CONNECTED
 
 
 async def test_a_dead_server_is_tried_again_only_when_somebody_asks(
