@@ -100,7 +100,7 @@ def test_a_failing_provider_is_explained_and_tried_again(person: Person) -> None
 def _add_provider(person: Person, *, key: str) -> Page:
     page = person.open("/settings/providers/")
     page.get_by_role("link", name="Add provider").first.click()
-    page.get_by_label("Name").fill("Paid")
+    page.get_by_label("Name", exact=True).fill("Paid")
     page.get_by_label("Kind").select_option("gateway")
     page.get_by_label("Base URL").fill(person.demo.url)
     page.get_by_label("Key", exact=True).fill(key)
