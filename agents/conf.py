@@ -106,6 +106,12 @@ class Conf:
     side_call_seconds: float = 20
     side_call_max_usd_micros: int = 20_000
 
+    # what an agent is told with each turn, and what it may fetch
+    memory_facts: int = 200
+    workspace_notes_bytes: int = 16 * 1024
+    fetch_seconds: float = 20
+    fetch_max_bytes: int = 2 * 1024**2
+
     # looks for what deleted sessions left on disk
     cleaning_seconds: float = 300
 

@@ -23,9 +23,11 @@ from agents.domain import (
     accounts,
     blocks,
     mcp_servers,
+    memory,
     messages,
     providers,
     sessions,
+    tasks,
     tokens,
     workspaces,
 )
@@ -46,6 +48,7 @@ from agents.models import (
     Provider,
     Run,
     Skill,
+    Ticket,
     User,
 )
 from agents.models.messages import MessageRole
@@ -132,6 +135,14 @@ TARGETS: dict[str, Callable[[Estate], UUID]] = {
     "person_edit": lambda estate: estate.owner.pk,
     "folder_remove": lambda estate: estate.folder.pk,
     "token_revoke": lambda estate: make_token(estate).pk,
+    "memory_edit": lambda estate: memory.save_memory(estate.owner, SECRET).pk,
+    "memory_delete": lambda estate: memory.save_memory(estate.owner, SECRET).pk,
+    "task_detail": lambda estate: tasks.create_task(estate.owner, title=SECRET).pk,
+    "task_edit": lambda estate: tasks.create_task(estate.owner, title=SECRET).pk,
+    "task_move": lambda estate: tasks.create_task(estate.owner, title=SECRET).pk,
+    "task_delete": lambda estate: tasks.create_task(estate.owner, title=SECRET).pk,
+    "ticket_edit": lambda estate: make_ticket(estate).pk,
+    "ticket_delete": lambda estate: make_ticket(estate).pk,
 }
 # Without an object in the address, and only for owners.
 FOR_OWNERS = {
@@ -152,6 +163,7 @@ OWN_PAGES = {
     "mcp_server_list",
     "mcp_server_new",
     "mcp_server_import",
+    "memory_list",
     "provider_list",
     "provider_new",
     "rule_list",
@@ -162,6 +174,9 @@ OWN_PAGES = {
     "skill_new",
     "template_list",
     "template_new",
+    "task_list",
+    "task_new",
+    "ticket_list",
     "preferences",
     "theme_set",
     "password_change",
@@ -185,6 +200,7 @@ DATA: dict[str, dict[str, str] | Callable[[Estate], dict[str, str]]] = {
     "message_image": {"n": "0"},
     "message_send": {"text": "Go on", "client_message_id": str(uuid4())},
     "message_move": {"action": "down"},
+    "task_move": {"status": "done"},
     "message_requeue": {"text": "Rather this"},
     "message_edit": {"text": "Something else"},
     "approval_decide": {"decision": "deny"},
@@ -263,6 +279,10 @@ def make_estate(alice: User) -> Estate:
         invite=Invite.objects.get(),
         folder=ListedFolder.objects.create(name="Alice’s project", path="/srv/alice"),
     )
+
+
+def make_ticket(estate: Estate) -> Ticket:
+    return Ticket.objects.create(owner=estate.owner, key="A-1", title=SECRET)
 
 
 def make_rule(estate: Estate) -> PermissionRule:

@@ -24,6 +24,7 @@ from agents.models import (
     Invite,
     ListedFolder,
     McpServer,
+    Memory,
     Message,
     MessageBranch,
     PermissionRule,
@@ -32,6 +33,8 @@ from agents.models import (
     Run,
     Share,
     Skill,
+    Task,
+    Ticket,
     User,
 )
 
@@ -182,6 +185,9 @@ def test_one_module_reads_the_environment_for_settings() -> None:
 NOUNS: dict[str, type[models.Model]] = {
     "session_id": AgentSession,
     "message_id": Message,
+    "memory_id": Memory,
+    "task_id": Task,
+    "ticket_id": Ticket,
     "branch_id": MessageBranch,
     "approval_id": ApprovalRequest,
     "rule_id": PermissionRule,

@@ -28,7 +28,7 @@ from .mcp_offers import foreign_tools
 from .skills import has_skills
 
 # The tool servers of our own that every agent's process is given.
-OWN_SERVERS = ("openswarm-invoke-agent",)
+OWN_SERVERS = ("openswarm-invoke-agent", "openswarm")
 _TMP_IN_JAIL = Path("/tmp")  # noqa: S108  where the jail shows the session's own
 
 

@@ -22,6 +22,8 @@ from agents.models import (
     MessageBranch,
     Mode,
     Provider,
+    Task,
+    Ticket,
     User,
 )
 from agents.models.sessions import Network
@@ -29,7 +31,7 @@ from agents.models.users import Effort
 from agents.policy.modes import SecurityMode
 from agents.rendering.text import clean_text, preview
 
-from . import analytics, audit, budgets, messages, releases
+from . import analytics, audit, budgets, messages, releases, tasks
 from .accounts import preferences_of
 from .lifecycle import close_session as close_session
 from .lifecycle import delete_session as delete_session
@@ -69,6 +71,9 @@ class LaunchConfig:
     folder: ListedFolder | None = None
     worktree: bool = False
     """Work in a git worktree of the folder instead of in the folder itself."""
+    linked_task: Task | None = None
+    """The task of the board that the agent works on."""
+    linked_ticket: Ticket | None = None
     max_steps: int | None = None
     max_budget_usd_micros: int | None = None
     run_budget_usd_micros: int | None = None
@@ -96,6 +101,8 @@ def launch_agent(owner: User, config: LaunchConfig) -> AgentSession:
     session.save()
     session.active_branch = MessageBranch.objects.create(session=session)
     session.save(update_fields=["active_branch"])
+    if session.task is not None:
+        tasks.start_task(session.task)
     analytics.session_started(session)
     messages.send_message(
         session,
@@ -140,6 +147,8 @@ def _new_session(owner: User, task: str, config: LaunchConfig) -> AgentSession:
         system_prompt=clean_text(config.system_prompt),
         on_timeout=preferences.on_timeout,
         network=config.network,
+        task=config.linked_task,
+        ticket=config.linked_ticket,
         mcp_servers_off=config.mcp_servers_off,
         max_steps=config.max_steps,
         max_budget_usd_micros=config.max_budget_usd_micros,

@@ -12,6 +12,8 @@ from urllib.parse import SplitResult, urlsplit
 
 from agents.errors import InvalidInputError
 
+# Public by its number, and yet inside a cloud: there a machine asks about itself.
+_METADATA = frozenset({ipaddress.ip_address("168.63.129.16")})
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
@@ -58,7 +60,7 @@ def is_public_address(address: str) -> bool:
             inner = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
         if inner is not None:
             return is_public_address(str(inner))
-    return ip.is_global and not ip.is_multicast
+    return ip.is_global and not ip.is_multicast and ip not in _METADATA
 
 
 def _checked_parts(url: str) -> SplitResult:

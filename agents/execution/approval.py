@@ -71,6 +71,8 @@ class Gate:
 
     places: Places
     turn: Turn | None = field(default=None, init=False)
+    told: dict[str, str] = field(default_factory=dict, init=False)
+    """What the conversation was told of its surroundings, by title and digest."""
     _permission_modes: dict[str, str] = field(default_factory=dict)
     _edited: dict[str, dict[str, Any]] = field(default_factory=dict)
 
@@ -79,6 +81,8 @@ class Gate:
 
     def end_turn(self) -> None:
         """From here on every call is refused."""
+        if self.turn is not None and self.turn.is_compacted:
+            self.told.clear()  # the summary need not have kept it
         self.turn = None
         self._permission_modes.clear()
         self._edited.clear()

@@ -20,7 +20,7 @@ from claude_agent_sdk import (
 from agents.domain import blocks
 from agents.models.messages import ToolOutcome
 from agents.policy.modes import Effect
-from agents.policy.tools import INVOKE_AGENT
+from agents.policy.tools import COMPLETE_TASK, INVOKE_AGENT, canonical_name
 
 from . import metadata
 from .approval import Call, Gate
@@ -155,6 +155,8 @@ async def _record_call(turn: Turn, call: Call) -> None:
 
 async def _record_outcome(turn: Turn, call: Call, data: Any) -> None:
     outcome = _outcome(data)
+    if _completes_task(call) and outcome == ToolOutcome.OK:
+        turn.completed_task = True
     await in_database(
         blocks.record_tool_result,
         turn.run,
@@ -164,6 +166,11 @@ async def _record_outcome(turn: Turn, call: Call, data: Any) -> None:
         elapsed_ms=_milliseconds(data.get("duration_ms")),
     )
     metadata.tool_was_used(turn.session_id)
+
+
+def _completes_task(call: Call) -> bool:
+    """A sub-agent that is done with its part does not end the turn's task."""
+    return canonical_name(call.tool_name) == COMPLETE_TASK and not call.agent_id
 
 
 def _outcome(data: Any) -> ToolOutcome:

@@ -30,13 +30,17 @@ from agents.domain.mcp_offers import OfferedServer
 from agents.mcp.builder import CallTool, build_mcp_servers
 from agents.mcp.tools.invoke_agent import SERVER_NAME as INVOKE_AGENT
 from agents.mcp.tools.invoke_agent import invoke_agent_server
+from agents.mcp.tools.own import SERVER_NAME as OWN
+from agents.mcp.tools.own import own_server
 from agents.models import AgentSession
 from agents.workspaces.worktrees import NO_MOUNTS, JailMounts
 
 from .approval import Gate
 from .hooks import create_sdk_hooks
+from .smart_prompts import prompt_hook
 from .tool_router import tools_for
 from .transcript_store import DjangoTranscriptStore
+from .web_pages import fetch_page
 
 HOOK_GRACE_SECONDS = 60
 
@@ -118,6 +122,7 @@ def build_agent_options(
         permission_mode="default",
         can_use_tool=can_use_tool,
         hooks={
+            "UserPromptSubmit": [_matcher(prompt_hook(gate))],
             "PreToolUse": [_matcher(pre_tool_hook, waits=True)],
             "PostToolUse": [_matcher(post_tool_hook)],
             "PostToolUseFailure": [_matcher(post_tool_hook)],
@@ -150,6 +155,9 @@ def _servers(setup: ClientSetup, call_tool: CallTool) -> dict[str, McpServerConf
     }
     if any(INVOKE_AGENT in name for name in setup.tools):
         servers[INVOKE_AGENT] = invoke_agent_server(setup.session_id)
+    own = {name for name in setup.tools if name.startswith(f"mcp__{OWN}__")}
+    if own:
+        servers[OWN] = own_server(setup.session_id, own, fetch_page)
     return servers
 
 

@@ -16,6 +16,7 @@ from .folders import ListedFolder
 from .groups import ToolGroupMeta
 from .invites import Invite
 from .mcp_servers import McpServer, McpTool
+from .memory import Memory
 from .messages import Message
 from .modes import Mode
 from .providers import Provider
@@ -26,6 +27,7 @@ from .sessions import AgentSession
 from .shares import Share
 from .skills import Skill, SkillFile
 from .snapshots import Snapshot
+from .tasks import Task, Ticket
 from .templates import PromptTemplate
 from .tokens import ApiToken
 from .transcripts import TranscriptEntry
@@ -44,6 +46,7 @@ __all__ = [
     "ListedFolder",
     "McpServer",
     "McpTool",
+    "Memory",
     "Message",
     "MessageBranch",
     "Mode",
@@ -59,6 +62,8 @@ __all__ = [
     "Skill",
     "SkillFile",
     "Snapshot",
+    "Task",
+    "Ticket",
     "ToolGroupMeta",
     "TranscriptEntry",
     "User",

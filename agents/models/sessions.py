@@ -118,6 +118,20 @@ class AgentSession(PublicIdModel):
     network = models.CharField(
         max_length=4, choices=Network.choices, default=Network.NONE
     )
+    task = models.ForeignKey(
+        "agents.Task",
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="sessions",
+    )
+    ticket = models.ForeignKey(
+        "agents.Ticket",
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="sessions",
+    )
     cwd = models.CharField(max_length=1000, blank=True, default="")
     owns_cwd = models.BooleanField(default=True)
     """Whether `cwd` is a folder of our own making, deleted with the session."""

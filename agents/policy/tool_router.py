@@ -12,9 +12,15 @@ from enum import StrEnum
 from typing import Final
 
 from .modes import SecurityMode
-from .tools import TOOLS, ToolClass, canonical_name, classify_tool, find_tool
+from .tools import (
+    COMPLETE_TASK,
+    TOOLS,
+    ToolClass,
+    canonical_name,
+    classify_tool,
+    find_tool,
+)
 
-COMPLETE_TASK: Final = "complete_task"
 ASK_PERSON: Final = "AskUserQuestion"
 # What they answer with is a picture.
 PICTURE_TOOLS: Final = frozenset({"BrowserScreenshot"})

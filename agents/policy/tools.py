@@ -42,6 +42,7 @@ PERSON_TOOLS: Final = frozenset({"AskUserQuestion", "ExitPlanMode"})
 SUB_AGENT_TOOLS: Final = frozenset({"Agent", "Task"})
 INVOKE_AGENT: Final = "InvokeAgent"
 SKILL_TOOL: Final = "Skill"
+COMPLETE_TASK: Final = "complete_task"
 
 # The original's list of built-in tools; every name of it stays in the table below.
 FULL_TOOLS: Final = (
@@ -108,7 +109,7 @@ _NOT_IN_CLI = "This version of the CLI does not have it."
 _RESOURCES = "Servers are connected by OpenSwarm, which passes on tools only."
 
 _BROWSER, _INVOKE = "openswarm-browser-agent", "openswarm-invoke-agent"
-_TASKS, _WEB, _MEMORY = "openswarm-tasks", "openswarm-web", "openswarm-memory"
+_OURS = "openswarm"
 
 _SPECS: Final = (
     ToolSpec("Read", R, "Read a file"),
@@ -210,14 +211,14 @@ _SPECS: Final = (
     ToolSpec("MultiEdit", W, "Change a file", why_not=_NOT_IN_CLI, replacement="Edit"),
     # Ours, in-process; offered wherever their server is registered.
     ToolSpec("InvokeAgent", S, "Ask another session", _INVOKE),
-    ToolSpec("fetch", N, "Read a web page", _WEB),
-    ToolSpec("complete_task", I, "Say that the work is done", _TASKS),
-    ToolSpec("list_tasks", I, "List tasks", _TASKS),
-    ToolSpec("create_task", IW, "Create a task", _TASKS),
-    ToolSpec("update_task", IW, "Change a task", _TASKS),
-    ToolSpec("memory_search", I, "Search the memory", _MEMORY),
-    ToolSpec("memory_save", IW, "Remember a fact", _MEMORY),
-    ToolSpec("memory_delete", IW, "Forget a fact", _MEMORY),
+    ToolSpec("fetch", N, "Read a web page", _OURS),
+    ToolSpec("complete_task", I, "Say that the work is done", _OURS),
+    ToolSpec("list_tasks", I, "List tasks", _OURS),
+    ToolSpec("create_task", IW, "Create a task", _OURS),
+    ToolSpec("update_task", IW, "Change a task", _OURS),
+    ToolSpec("memory_search", I, "Search the memory", _OURS),
+    ToolSpec("memory_save", IW, "Remember a fact", _OURS),
+    ToolSpec("memory_delete", IW, "Forget a fact", _OURS),
     ToolSpec("CreateBrowserAgent", S, "Open a browser with an agent", _BROWSER),
     ToolSpec("BrowserAgent", S, "Give a browser to an agent", _BROWSER),
     ToolSpec("BrowserAgents", S, "Give browsers to agents", _BROWSER),
@@ -250,9 +251,9 @@ def get_all_tool_names(servers: Iterable[str] = ()) -> list[str]:
 
 
 def canonical_name(tool_name: str) -> str:
-    """The table's name of a tool: `mcp__openswarm-web__fetch` is `fetch`."""
+    """The table's name of a tool: `mcp__openswarm__fetch` is `fetch`."""
     server, _, name = tool_name.removeprefix("mcp__").partition("__")
-    ours = tool_name.startswith("mcp__") and server.startswith(OWN_SERVER_PREFIX)
+    ours = tool_name.startswith("mcp__") and is_reserved_server_name(server)
     spec = TOOLS.get(name) if ours else None
     return name if spec and spec.server else tool_name
 

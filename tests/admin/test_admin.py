@@ -12,7 +12,9 @@ from django.urls import reverse
 
 from agents.domain import audit
 from agents.domain.capability import capability_of, record_found
+from agents.domain.memory import save_memory
 from agents.domain.subagents import start_sub_agent
+from agents.domain.tasks import create_task
 from agents.domain.tokens import create_token
 from agents.models import (
     AgentSession,
@@ -30,6 +32,7 @@ from agents.models import (
     Provider,
     Run,
     SessionEvent,
+    Ticket,
     TranscriptEntry,
     User,
 )
@@ -74,6 +77,9 @@ def fill(name: str) -> AgentSession:
     )
     ModelCapability.objects.create(name=name, effort_levels=["low"])
     ListedFolder.objects.create(name=name, path=f"/srv/{name}", added_by=owner)
+    task = create_task(owner, title=name)
+    Ticket.objects.create(owner=owner, key=name, title=task.title)
+    save_memory(owner, name, source_session=session)
     notes_server(owner, secrets={"Authorization": "Bearer mcp-s3cret"})
     create_token(owner, name=name, scopes=["read"], days=1)
     audit.record("rule.created", actor=owner, target=session, tool="Bash")

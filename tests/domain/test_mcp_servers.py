@@ -16,6 +16,7 @@ from agents.models.mcp_servers import McpStatus
 from agents.models.users import Role
 from agents.policy.decision import PolicyContext, ToolCall, Verdict, decide
 from agents.policy.modes import Effect
+from agents.policy.tools import find_tool
 from tests import factories
 from tests.mcp.rows import (
     READS,
@@ -40,10 +41,10 @@ def verdict(session: AgentSession, name: str) -> Verdict:
 
 
 def offered(session: AgentSession) -> set[str]:
+    """Of the servers that people connected."""
     names = permissions.offered_tools(session)
-    return {name for name in names if not name.startswith("mcp__openswarm-")} - {
-        name for name in names if not name.startswith("mcp__")
-    }
+    foreign = {name for name in names if name.startswith("mcp__")}
+    return {name for name in foreign if not find_tool(name)}
 
 
 # Names and secrets

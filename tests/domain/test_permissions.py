@@ -79,19 +79,23 @@ def test_a_change_binds_at_the_next_look(session: AgentSession, alice: User) -> 
     assert context.offered_tools == frozenset()
 
 
+# Whatever else a session has, it can say that it is done.
+COMPLETE = "mcp__openswarm__complete_task"
+
+
 def test_a_mode_leaves_only_its_tools(session: AgentSession, alice: User) -> None:
     assert permissions.offered_tools(session) >= set(get_all_tool_names())
 
     sessions.update_session(session, alice, mode="ask")
 
     wanted = Mode.objects.get(slug="ask").tools
-    assert permissions.offered_tools(session) == set(wanted or [])
+    assert permissions.offered_tools(session) == {*(wanted or []), COMPLETE}
 
 
 def test_a_mode_never_adds_unknown_tools(session: AgentSession) -> None:
     session.allowed_tools = ["Read", "Teleport"]
 
-    assert permissions.offered_tools(session) == {"Read"}
+    assert permissions.offered_tools(session) == {"Read", COMPLETE}
 
 
 def test_only_rules_that_speak_about_the_session_apply(

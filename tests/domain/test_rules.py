@@ -248,7 +248,7 @@ def test_the_scope_says_whose_calls_are_tried(run: Run, alice: User, bob: User) 
         ("Write", "src/**", 1),
         ("Write", "", 2),
         ("fetch", "domain:example.org", 1),
-        ("mcp__openswarm-web__fetch", "", 1),
+        ("mcp__openswarm__fetch", "", 1),
         ("mcp__git", "", 1),
         ("mcp__git__*", "", 1),
         ("Glob", "**", 1),
@@ -261,7 +261,7 @@ def test_every_kind_of_rule_finds_its_calls(
     calls: list[tuple[str, dict[str, Any]]] = [
         ("Write", {"file_path": "src/deep/a.py", "content": "x"}),
         ("Write", {"file_path": "README", "content": "x"}),
-        ("mcp__openswarm-web__fetch", {"url": "https://docs.example.org/a"}),
+        ("mcp__openswarm__fetch", {"url": "https://docs.example.org/a"}),
         ("mcp__git__log", {"path": "x"}),
         ("Glob", {"pattern": "*.py"}),
     ]

@@ -74,7 +74,8 @@ async def test_a_conversation_is_streamed_turn_by_turn(
     assert over.success
     sent = demo.state.requests[-1].body or {}
     assert sent["model"] == "claude-haiku-4-5"
-    assert {tool["name"] for tool in sent["tools"]} == {"Write", "Read"}
+    complete = "mcp__openswarm__complete_task"
+    assert {tool["name"] for tool in sent["tools"]} == {"Write", "Read", complete}
     assert "You are terse." in str(sent["system"])
     settings = (session.max_steps, session.max_budget_usd_micros, session.effort)
     assert settings == (9, 1_500_000, "low")

@@ -21,7 +21,7 @@ from .test_gate_policy import Override, bash, in_sub_agent, script, tree, write
 
 pytestmark = pytest.mark.cli
 
-WEB, MEMORY = "mcp__openswarm-web__fetch", "mcp__openswarm-memory__memory_save"
+WEB, MEMORY = "mcp__openswarm__fetch", "mcp__openswarm__memory_save"
 # One call of each class, in this order: R N W X S I IW U.
 CALLS = {
     "Read": 'tool Read {"file_path": "$CWD/here.txt"}',

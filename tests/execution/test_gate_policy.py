@@ -58,7 +58,10 @@ async def test_a_read_only_mode_offers_no_tool_that_changes_anything(
 
     assert run.success
     offered = {tool for request in requests for tool in request.tools}
-    assert offered - {INERT} == {"Read", "Glob", "Grep", "AskUserQuestion"}
+    assert offered - {INERT} == {
+        *("Read", "Glob", "Grep", "AskUserQuestion"),
+        "mcp__openswarm__complete_task",
+    }
     results = await chat.results()
     assert len(results) == 3
     assert all(row.outcome != ToolOutcome.OK for row in results)

@@ -106,7 +106,7 @@ async def test_our_own_counter_holds_where_the_clis_does_not(
 
 
 async def test_a_turn_ends_when_its_time_is_over(
-    engine: Engine, alice: User, override_conf: Override
+    engine: Engine, alice: User, demo: DemoServer, override_conf: Override
 ) -> None:
     override_conf(low_effort_seconds=0.05)
     chat = await Chat.launch(
@@ -120,6 +120,8 @@ async def test_a_turn_ends_when_its_time_is_over(
     assert "time is over" in notices[0][1]
 
     override_conf(low_effort_seconds=600)
+    # A prompt that was not heard in that time is said again before the next one.
+    demo.state.release("time-is-over")
     await chat.send("say: there is time again")
     again = await chat.finished(2)
     assert again.success

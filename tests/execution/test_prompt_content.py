@@ -105,7 +105,7 @@ async def test_the_model_is_sent_all_that_a_person_attached(
     assert "root:x:0" not in json.dumps(content)
     seen = await in_thread(get_context, chat.session)
     assert seen is not None
-    assert said in [block.text for block in seen.messages[-1].blocks]
+    assert said in [block.text for each in seen.messages for block in each.blocks]
     assert ("model", "claude-sonnet-5-5") in seen.settings
     assert seen.system_characters > 0
 
@@ -155,5 +155,12 @@ async def test_without_skills_the_model_is_offered_none(
 
 
 def content_of_last(requests: list[Any]) -> list[dict[str, Any]]:
-    content = requests[-1].body["messages"][-1]["content"]
-    return content if isinstance(content, list) else [{"type": "text", "text": content}]
+    """The blocks of the last prompt, which the context of its turn follows."""
+    blocks: list[dict[str, Any]] = []
+    for message in reversed(requests[-1].body["messages"]):
+        if message["role"] == "assistant":
+            break
+        content = message["content"]
+        is_text = isinstance(content, str)
+        blocks += [{"type": "text", "text": content}] if is_text else content
+    return blocks

@@ -14,6 +14,7 @@ from tests.mcp.rows import notes_server
 pytestmark = pytest.mark.django_db
 
 READ, WRITE = "mcp__notes__read", "mcp__notes__write"
+COMPLETE = "mcp__openswarm__complete_task"
 
 
 def tools(session: AgentSession, include_all: bool = True) -> set[str]:
@@ -28,9 +29,9 @@ def test_servers_follow_the_same_rules(session: AgentSession, alice: User) -> No
     assert {"Bash", WRITE}.isdisjoint(tools(session, include_all=False))
 
     session.allowed_tools = ["Read", "mcp:notes"]
-    assert tools(session) == {"Read", READ, WRITE}
+    assert tools(session) == {"Read", READ, WRITE, COMPLETE}
     session.allowed_tools = ["Read"]
-    assert tools(session) == {"Read"}
+    assert tools(session) == {"Read", COMPLETE}
 
     session.allowed_tools, session.security_mode = None, "full"
     session.owner.security_ceiling = "sandbox"

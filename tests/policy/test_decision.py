@@ -24,7 +24,7 @@ MCP_CLASSES = {
     "mcp__github__search": ToolClass.NETWORK,
     "mcp__github__create": ToolClass.WRITE,
 }
-SERVERS = ["openswarm-web", "openswarm-tasks", "openswarm-memory"]
+SERVERS = ["openswarm"]
 EVERY_TOOL = frozenset([*get_all_tool_names(SERVERS), *MCP_CLASSES, "Mystery"])
 HERE = Path("/srv/sessions/1")
 
@@ -46,10 +46,10 @@ def context(mode: SecurityMode = SecurityMode.ASK, **changes) -> PolicyContext:
 READ = ToolCall("Read", {"file_path": "a.txt"})
 WRITE = ToolCall("Write", {"file_path": "a.txt", "content": "x"})
 LS = ToolCall("Bash", {"command": "ls"})
-FETCH = ToolCall("mcp__openswarm-web__fetch", {"url": "https://docs.example/"})
+FETCH = ToolCall("mcp__openswarm__fetch", {"url": "https://docs.example/"})
 SPAWN = ToolCall("Agent", {"subagent_type": "Explore"})
-LIST_TASKS = ToolCall("mcp__openswarm-tasks__list_tasks", {})
-REMEMBER = ToolCall("mcp__openswarm-memory__memory_save", {"text": "x"})
+LIST_TASKS = ToolCall("mcp__openswarm__list_tasks", {})
+REMEMBER = ToolCall("mcp__openswarm__memory_save", {"text": "x"})
 MYSTERY = ToolCall("Mystery", {})
 QUESTION = ToolCall("AskUserQuestion", {"questions": []})
 PLAN_DONE = ToolCall("ExitPlanMode", {"plan": "x"})

@@ -27,7 +27,7 @@ from agents.policy.tools import TOOLS
         ("Edit", "~/notes/?.md"),
         ("Glob", "docs/**"),
         ("fetch", "domain:docs.python.org"),
-        ("mcp__openswarm-web__fetch", "domain:localhost"),
+        ("mcp__openswarm__fetch", "domain:localhost"),
         ("Agent", "general-purpose"),
         ("*", ""),
         ("mcp__github", ""),
@@ -104,6 +104,6 @@ def test_a_question_can_be_denied() -> None:
 def test_the_fields_that_matchers_read() -> None:
     assert matched_field("Bash") == "command"
     assert matched_field("NotebookEdit") == "notebook_path"
-    assert matched_field("mcp__openswarm-web__fetch") == "url"
+    assert matched_field("mcp__openswarm__fetch") == "url"
     assert matched_field("TodoWrite") is None
     assert {"fetch", "Agent", "Bash"} <= set(TOOLS)

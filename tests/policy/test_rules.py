@@ -79,7 +79,7 @@ def test_what_is_no_rule_is_refused(notation):
         ("mcp__a__b", "mcp__a__b", True),
         ("mcp__a__b", "mcp__a__bc", False),
         ("mcp__a", "mcp__ab__c", False),
-        ("fetch", "mcp__openswarm-web__fetch", True),
+        ("fetch", "mcp__openswarm__fetch", True),
         ("fetch", "mcp__else__fetch", False),
     ],
 )
@@ -256,7 +256,7 @@ def test_a_path_rule_does_not_speak_about_a_call_without_a_path(here):
     ],
 )
 def test_fetch_rules_name_domains(here, domain, url, expected):
-    call = ToolCall("mcp__openswarm-web__fetch", {"url": url})
+    call = ToolCall("mcp__openswarm__fetch", {"url": url})
 
     assert would_match(allow(f"fetch(domain:{domain})"), call, here) is expected
 
@@ -273,7 +273,7 @@ def test_a_senseless_matcher_tightens_and_never_allows(here):
 
     assert not would_match(allow("mcp__github__search(q=x)"), call, here)
     assert would_match(Rule.parse("mcp__github(q=x)", Effect.DENY), call, here)
-    fetch = ToolCall("mcp__openswarm-web__fetch", {"url": "https://x.example"})
+    fetch = ToolCall("mcp__openswarm__fetch", {"url": "https://x.example"})
     assert not would_match(allow("fetch(x.example)"), fetch, here)
 
 
@@ -350,11 +350,11 @@ def test_odd_paths_have_no_rule(here):
         ("Agent", {"subagent_type": "Explore"}, "Agent(Explore)"),
         ("Agent", {}, "Agent"),
         (
-            "mcp__openswarm-web__fetch",
+            "mcp__openswarm__fetch",
             {"url": "https://docs.example/x"},
-            "mcp__openswarm-web__fetch(domain:docs.example)",
+            "mcp__openswarm__fetch(domain:docs.example)",
         ),
-        ("mcp__openswarm-web__fetch", {}, None),
+        ("mcp__openswarm__fetch", {}, None),
         ("AskUserQuestion", {}, None),
         ("ExitPlanMode", {}, None),
     ],

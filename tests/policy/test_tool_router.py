@@ -10,10 +10,10 @@ from agents.policy.modes import SecurityMode
 from agents.policy.tool_router import ToolContext, ToolRoute, route_tools
 from agents.policy.tools import TOOLS, ToolClass, canonical_name
 
-COMPLETE = "mcp__openswarm-tasks__complete_task"
-FETCH = "mcp__openswarm-web__fetch"
+COMPLETE = "mcp__openswarm__complete_task"
+FETCH = "mcp__openswarm__fetch"
 SCREENSHOT = "mcp__openswarm-browser-agent__BrowserScreenshot"
-MEMORY = "mcp__openswarm-memory__memory_save"
+MEMORY = "mcp__openswarm__memory_save"
 LOOK, CHANGE = "mcp__own__look", "mcp__own__change"
 KNOWN = [spec.full_name for spec in TOOLS.values()] + [CHANGE, LOOK]
 CLASSES = {LOOK: ToolClass.NETWORK, CHANGE: ToolClass.WRITE}

@@ -33,11 +33,18 @@ def test_the_offered_names_are_those_that_work_here():
 
 
 def test_tools_of_our_own_servers_are_offered_where_the_server_runs():
-    names = get_all_tool_names(["openswarm-web", "openswarm-invoke-agent"])
+    names = get_all_tool_names(["openswarm", "openswarm-invoke-agent"])
 
-    assert names[-2:] == [
+    assert names[-9:] == [
         "mcp__openswarm-invoke-agent__InvokeAgent",
-        "mcp__openswarm-web__fetch",
+        "mcp__openswarm__fetch",
+        "mcp__openswarm__complete_task",
+        "mcp__openswarm__list_tasks",
+        "mcp__openswarm__create_task",
+        "mcp__openswarm__update_task",
+        "mcp__openswarm__memory_search",
+        "mcp__openswarm__memory_save",
+        "mcp__openswarm__memory_delete",
     ]
 
 
@@ -61,13 +68,13 @@ def test_no_offered_tool_has_an_unknown_class():
     [
         ("Read", ToolClass.READ),
         ("Bash", ToolClass.EXECUTE),
-        ("mcp__openswarm-web__fetch", ToolClass.NETWORK),
-        ("mcp__openswarm-tasks__complete_task", ToolClass.INTERNAL),
-        ("mcp__openswarm-memory__memory_save", ToolClass.INTERNAL_WRITE),
+        ("mcp__openswarm__fetch", ToolClass.NETWORK),
+        ("mcp__openswarm__complete_task", ToolClass.INTERNAL),
+        ("mcp__openswarm__memory_save", ToolClass.INTERNAL_WRITE),
         ("mcp__github__search", ToolClass.NETWORK),
         ("mcp__github__other", ToolClass.UNKNOWN),
-        ("mcp__openswarm-web__unheard_of", ToolClass.UNKNOWN),
-        ("mcp__openswarm-web__Read", ToolClass.UNKNOWN),
+        ("mcp__openswarm__unheard_of", ToolClass.UNKNOWN),
+        ("mcp__openswarm__Read", ToolClass.UNKNOWN),
         ("mcp__other__fetch", ToolClass.UNKNOWN),
         ("fetch", ToolClass.UNKNOWN),
         ("read", ToolClass.UNKNOWN),
@@ -118,7 +125,7 @@ def test_policies_are_found_by_the_tables_name_and_by_the_full_one():
 
 
 def test_nobody_else_may_name_a_server_like_ours():
-    assert is_reserved_server_name("openswarm-tasks")
     assert is_reserved_server_name("openswarm")
+    assert is_reserved_server_name("openswarm-tasks")
     assert not is_reserved_server_name("openswarming")
     assert not is_reserved_server_name("github")

@@ -13,6 +13,8 @@ from agents.domain.releases import POLICY_CHANNEL, RULE_CHANNEL
 from agents.models import AgentSession, ApprovalRequest, Message, User
 from agents.models.approvals import ApprovalKind, ApprovalScope, ApprovalStatus
 from agents.models.messages import MessageRole, ToolOutcome
+from agents.models.sessions import Network
+from agents.policy.tools import ToolClass, classify_tool
 from agents.rendering.approvals import ApprovalView, approval_view
 from agents.rendering.dom import dom_id
 
@@ -129,6 +131,13 @@ class ApprovalCard:
     def rule(self) -> str:
         """What a standing approval would allow; empty where none is narrow enough."""
         return str(preview_rule(self.approval) or "")
+
+    @property
+    def network_note(self) -> str:
+        """What the session's programs can reach, on the card of a command."""
+        if classify_tool(self.approval.tool_name, {}) != ToolClass.EXECUTE:
+            return ""
+        return "open" if self.approval.session.network == Network.OPEN else "off"
 
     @property
     def is_shortened(self) -> bool:

@@ -10,7 +10,7 @@ from django.db.models import F, Q, QuerySet
 from agents.domain.model_choice import is_same_model
 from agents.domain.providers import is_scripted
 from agents.domain.subagents import calls_below
-from agents.models import AgentSession, Message, Mode, Run, User
+from agents.models import AgentSession, Message, Mode, Run, Task, Ticket, User
 from agents.models.messages import MessageRole
 from agents.models.runs import LIVE_STATES, RunState, StopReason
 from agents.models.sessions import ACTIVE_STATUSES, SessionStatus
@@ -106,6 +106,9 @@ class SessionPage:
     family: Family
     parent: AgentSession | None
     """The session that started it, if this person may see that one."""
+    task: Task | None
+    ticket: Ticket | None
+    """What it works on; for their owner only."""
 
     @property
     def model(self) -> str:
@@ -214,6 +217,8 @@ def load_page(session: AgentSession, user: User) -> SessionPage:
         adrift=[card for card in pending if card.approval.tool_use_id not in placed],
         family=family,
         parent=_parent_of(session, user),
+        task=session.task if session.owner_id == user.pk else None,
+        ticket=session.ticket if session.owner_id == user.pk else None,
     )
 
 

@@ -29,8 +29,13 @@ from .fields import CleanTextField, DollarsField, RowField
 from .mcp_choice import ServersOffField, offer_servers
 from .models import ModelField, suggest_models
 from .people import security_mode_choices
+from .tasks import linked_task_field, linked_ticket_field, offer_links
 
 AS_WORKTREE = ":worktree"
+NETWORK_HELP = (
+    "For the agent’s programs, from its next turn on. Its tool fetch is asked about"
+    " like any other."
+)
 
 
 class NewAgentForm(AttachFields):
@@ -63,7 +68,9 @@ class NewAgentForm(AttachFields):
     )
     effort = forms.ChoiceField(choices=Effort.choices)
     security_mode = forms.ChoiceField(label="Security mode")
-    network = forms.ChoiceField(choices=Network.choices)
+    network = forms.ChoiceField(choices=Network.choices, help_text=NETWORK_HELP)
+    linked_task = linked_task_field()
+    linked_ticket = linked_ticket_field()
     folder = forms.ChoiceField(
         required=False, help_text="Owners list more under Settings → Folders."
     )
@@ -106,6 +113,7 @@ class NewAgentForm(AttachFields):
         _choose(self, "folder", _folders())
         offer_servers(self, user)
         suggest_models(self, "model", load_models(user))
+        offer_links(self, user)
         provider = self.fields["provider"]
         assert isinstance(provider, forms.ModelChoiceField)
         usable = Provider.objects.visible_to(user).filter(is_enabled=True)
@@ -119,6 +127,11 @@ class NewAgentForm(AttachFields):
     @property
     def has_folded_errors(self) -> bool:
         return bool(set(self.errors) - {"task", "__all__", *FIELDS})
+
+    @property
+    def has_links(self) -> bool:
+        """Whether a task or a ticket is chosen already, so that one sees which."""
+        return bool(self["linked_task"].value() or self["linked_ticket"].value())
 
     def to_config(self) -> LaunchConfig:
         data = {k: v for k, v in self.cleaned_data.items() if k not in FIELDS}
@@ -138,7 +151,7 @@ class NewAgentForm(AttachFields):
 class SessionSettingsForm(forms.Form):
     mode = forms.ChoiceField()
     security_mode = forms.ChoiceField(label="Security mode")
-    network = forms.ChoiceField(choices=Network.choices)
+    network = forms.ChoiceField(choices=Network.choices, help_text=NETWORK_HELP)
     model = ModelField()
     effort = forms.ChoiceField(choices=Effort.choices)
     max_steps = forms.IntegerField(

@@ -37,6 +37,7 @@ from agents.web.forms.sessions import (
     RenameForm,
     SessionSettingsForm,
 )
+from agents.web.forms.tasks import prefill
 from agents.web.http import (
     HtmxRequest,
     apply_form,
@@ -66,7 +67,8 @@ def session_new(request: HtmxRequest) -> HttpResponse:
     if not request.user.may_start_agents:
         raise NotAllowedError("Viewers can look at agents, but not start them.")
     data = request.POST if request.method == "POST" else None
-    form = NewAgentForm(data, request.FILES or None, user=request.user)
+    initial = prefill(request.user, request.GET)
+    form = NewAgentForm(data, request.FILES or None, user=request.user, initial=initial)
     if data is not None:
         launched = apply_form(
             form, lambda: sessions.launch_agent(request.user, form.to_config())
