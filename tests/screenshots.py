@@ -45,7 +45,7 @@ def take_session(page: Page, server: Server) -> None:
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_label("Repeat it").fill(PASSWORD)
     page.get_by_role("button").last.click()
-    page.get_by_label("Task").fill(TASK)
+    page.get_by_label("Task", exact=True).fill(TASK)
     page.get_by_role("button", name="Start agent").click()
     expect(page.get_by_role("button", name="Approve", exact=True)).to_be_visible(
         timeout=60_000

@@ -100,7 +100,7 @@ class Person:
     def start_agent(self, task: str, **options: str) -> Session:
         """Fill in "New agent" in a new tab; options are fields by their label."""
         page = self.open("/sessions/new/")
-        page.get_by_label("Task").fill(task)
+        page.get_by_label("Task", exact=True).fill(task)
         if options:
             page.locator("summary", has_text="Options").click()
         for label, value in options.items():

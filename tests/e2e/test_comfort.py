@@ -160,7 +160,7 @@ def test_a_field_that_a_script_made_grow_breaks_no_policy(olivia: Person) -> Non
     """As in browsers without `field-sizing`: htmx must not copy the style over."""
     olivia.window.allow("422")
     page = olivia.open("/sessions/new/")
-    task = page.get_by_label("Task")
+    task = page.get_by_label("Task", exact=True)
     task.fill(" ")
     task.evaluate("field => { field.style.height = '120px' }")
 

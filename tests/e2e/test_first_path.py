@@ -60,7 +60,7 @@ def _make_account(ada: Person) -> Page:
 def _start_agent(ada: Person, page: Page) -> Session:
     page.goto(ada.address)
     page.get_by_role("link", name="New agent", exact=True).click()
-    page.get_by_label("Task").fill(TASK)
+    page.get_by_label("Task", exact=True).fill(TASK)
     page.get_by_role("button", name="Start agent").click()
     page.wait_for_url("**/sessions/*-*/")
     return Session(ada, page)
