@@ -43,6 +43,7 @@ from agents.models import (
     McpServer,
     Message,
     MessageBranch,
+    Mode,
     PermissionRule,
     PromptTemplate,
     Provider,
@@ -113,6 +114,8 @@ TARGETS: dict[str, Callable[[Estate], UUID]] = {
     "session_context": lambda estate: estate.session.pk,
     "session_paths": lambda estate: estate.session.pk,
     "message_image": lambda estate: add_picture(estate.message).pk,
+    "mode_edit": lambda estate: make_mode(estate).pk,
+    "mode_delete": lambda estate: make_mode(estate).pk,
     "skill_edit": lambda estate: make_skill(estate).pk,
     "skill_delete": lambda estate: make_skill(estate).pk,
     "skill_export": lambda estate: make_skill(estate).pk,
@@ -170,6 +173,8 @@ OWN_PAGES = {
     "rule_new",
     "rule_explain",
     "token_list",
+    "mode_list",
+    "mode_new",
     "skill_list",
     "skill_new",
     "template_list",
@@ -305,6 +310,12 @@ def add_picture(message: Message) -> Message:
     message.attachments = {"images": [{"media_type": "image/png", "data": "AAAA"}]}
     message.save(update_fields=["attachments"])
     return message
+
+
+def make_mode(estate: Estate) -> Mode:
+    return Mode.objects.create(
+        owner=estate.owner, slug="mine", name=SECRET, system_prompt=SECRET
+    )
 
 
 def make_skill(estate: Estate) -> Skill:

@@ -17,6 +17,7 @@ from django.db import transaction
 
 from agents.domain import sessions
 from agents.domain.approvals import Decision, decide_approval
+from agents.domain.modes import find_kept_mode
 from agents.domain.permissions import offered_tools
 from agents.errors import AlreadyDecidedError, InvalidInputError, NotAllowedError
 from agents.events.vocabulary import (
@@ -221,8 +222,9 @@ def _restrict_tools(session: AgentSession, request: ChatRequest) -> None:
             " through an MCP server: the engine runs in a process of its own.",
             field="tools",
         )
-    mode = sessions.find_mode(session.owner, session.mode)
-    session.allowed_tools = mode.tools
+    mode = find_kept_mode(session.owner, session.mode)
+    if mode is not None:
+        session.allowed_tools = mode.tools
     unknown = sorted(set(names) - offered_tools(session))
     if unknown:
         raise InvalidInputError(

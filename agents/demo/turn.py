@@ -115,7 +115,11 @@ def _read_steps(exchange: Exchange, context: Context) -> tuple[Step, ...]:
         return (Reply((Say(f"This script can't be played: {error}."),)),)
     if steps is None:
         steps = steps_of(exchange.prompt, context)
-    if is_in_plan_mode(exchange):
+    # The CLI doesn't say with every prompt that it plans; then its tools tell.
+    only_plans = (
+        "ExitPlanMode" in context.tools and "EnterPlanMode" not in context.tools
+    )
+    if is_in_plan_mode(exchange) or only_plans:
         steps = tuple(step for step in steps if not _enters_plan_mode(step))
     return steps
 

@@ -7,6 +7,7 @@ from typing import Any
 from agents.models import Mode
 
 READ_ONLY = ["Read", "Glob", "Grep", "AskUserQuestion"]
+PLANNING = [*READ_ONLY, "ExitPlanMode"]
 MODES: list[dict[str, Any]] = [
     {
         "slug": "agent",
@@ -30,13 +31,15 @@ MODES: list[dict[str, Any]] = [
     {
         "slug": "plan",
         "name": "Plan",
-        "description": "Writes a step-by-step plan without carrying it out.",
+        "description": (
+            "Writes a step-by-step plan; approved, it is carried out as Agent."
+        ),
         "system_prompt": (
             "Study the files and write a numbered plan for the task: which files"
-            " change, how, in which order, and how the result is checked. Do not carry"
-            " it out."
+            " change, how, in which order, and how the result is checked. Write it to"
+            " the plan file and hand it in. Do not carry it out before it is approved."
         ),
-        "tools": READ_ONLY,
+        "tools": PLANNING,
         "default_next_mode": "agent",
         "icon": "list-checks",
         "color": "#fbbf24",

@@ -34,6 +34,7 @@ class Ending:
     model_stop_reason: str = ""
     is_error: bool = False
     completed_task: bool = False
+    has_approved_plan: bool = False
 
     @property
     def is_cancelled(self) -> bool:
@@ -80,7 +81,8 @@ _TABLE: tuple[tuple[StopReason, Callable[[Ending], bool]], ...] = (
     (
         StopReason.TOO_MANY_FAILURES,
         lambda end: (
-            end.stop_cause == "failures" or end.terminal_reason == "hook_stopped"
+            end.stop_cause == "failures"
+            or (end.terminal_reason == "hook_stopped" and not end.has_approved_plan)
         ),
     ),
     (StopReason.DENIED, lambda end: end.is_denied_and_stopped),

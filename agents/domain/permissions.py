@@ -16,7 +16,7 @@ from django.utils import timezone
 from agents.conf import conf, data_dir
 from agents.models import AgentSession, PermissionRule
 from agents.policy.decision import PolicyContext
-from agents.policy.modes import Effect, SecurityMode
+from agents.policy.modes import Effect, SecurityMode, plans_first
 from agents.policy.rules import Rule, RuleScope
 from agents.policy.tool_router import ToolRoute, route_tools
 from agents.policy.tools import SKILL_TOOL, get_all_tool_names
@@ -67,6 +67,7 @@ def policy_context(session_id: UUID, around: Surroundings) -> PolicyContext:
         roots=(Path(session.cwd),),
         readable_paths=(around.config_dir, around.tmp, plugins_path(session_id)),
         plan_dir=around.config_dir / "plans",
+        plans_first=plans_first(session.allowed_tools),
         home=around.home,
         jailed=around.jailed,
         allow_unjailed_execution=conf().allow_unjailed_execution,

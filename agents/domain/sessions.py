@@ -10,7 +10,6 @@ from uuid import UUID
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models import F
 from django.utils import timezone
 
 from agents.errors import InvalidInputError, NotAllowedError
@@ -20,7 +19,6 @@ from agents.models import (
     AgentSession,
     ListedFolder,
     MessageBranch,
-    Mode,
     Provider,
     Task,
     Ticket,
@@ -43,6 +41,7 @@ from .lifecycle import pin_session as pin_session
 from .lifecycle import restore_all_sessions as restore_all_sessions
 from .lifecycle import resume_session as resume_session
 from .model_choice import check_model
+from .modes import find_mode as find_mode
 from .providers import provider_for
 from .status import publish_status
 from .subagents import share_with_sub_agents
@@ -176,15 +175,6 @@ def _check(session: AgentSession, names: Iterable[str]) -> None:
         raise InvalidInputError(sentences[0], field=name) from error
 
 
-def find_mode(user: User, slug: str) -> Mode:
-    """Raises: InvalidInputError; a missing mode never silently means "all tools"."""
-    own_first = F("owner").desc(nulls_last=True)
-    mode = Mode.objects.visible_to(user).filter(slug=slug).order_by(own_first).first()
-    if mode is None:
-        raise InvalidInputError(f"There is no mode “{slug}”.", field="mode")
-    return mode
-
-
 def allowed_security_mode(user: User, mode: str) -> str:
     """Raises: InvalidInputError when the mode is wider than the person's ceiling."""
     try:
@@ -231,9 +221,9 @@ def update_session(session: AgentSession, user: User, **fields: Any) -> None:
     before = copy(session)
     if fields.get("security_mode", session.security_mode) != session.security_mode:
         _check_security_mode(session, user, fields["security_mode"])
-    if "mode" in fields:
-        mode = find_mode(session.owner, fields["mode"])
-        fields["allowed_tools"] = mode.tools
+    # One that stays keeps its tools: it may be deleted, or they may be fewer here.
+    if fields.get("mode", session.mode) != session.mode:
+        fields["allowed_tools"] = find_mode(session.owner, fields["mode"]).tools
     if "model" in fields and fields["model"] != session.model:
         if fields["model"]:
             people = {session.owner, user}

@@ -23,7 +23,7 @@ from claude_agent_sdk import (
 from django.utils import timezone
 
 from agents.conf import conf
-from agents.domain import approvals, blocks, permissions, releases
+from agents.domain import approvals, blocks, next_mode, permissions, releases
 from agents.events.bus import Inbox, approval_group, listen
 from agents.models import AgentSession, ApprovalRequest, Run
 from agents.models.approvals import ApprovalKind, ApprovalStatus
@@ -211,6 +211,9 @@ class Gate:
         if is_edited:
             await in_database(_record_edit, turn.run, call, approval)
             self._edited[call.tool_use_id] = judged
+        if approval.kind == ApprovalKind.PLAN:
+            is_left = await in_database(next_mode.carry_out_plan, turn.run, approval)
+            turn.has_approved_plan |= is_left
         return PermissionResultAllow(
             updated_input=updated, updated_permissions=_after_plan(approval)
         )

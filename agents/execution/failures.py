@@ -148,6 +148,7 @@ def outcome_of_result(turn: Turn, result: ResultMessage) -> RunOutcome:
         model_stop_reason=result.stop_reason or "",
         is_error=result.is_error,
         completed_task=turn.completed_task,
+        has_approved_plan=turn.has_approved_plan,
     )
     reason = stop_reason_of(ending)
     if reason == StopReason.CONTEXT_LIMIT:

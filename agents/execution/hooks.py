@@ -19,7 +19,7 @@ from claude_agent_sdk import (
 
 from agents.domain import blocks
 from agents.models.messages import ToolOutcome
-from agents.policy.modes import Effect
+from agents.policy.modes import HAND_IN_PLAN, Effect
 from agents.policy.tools import COMPLETE_TASK, INVOKE_AGENT, canonical_name
 
 from . import metadata
@@ -34,6 +34,7 @@ HookOutput = dict[str, Any]
 Hook = Callable[[Any, str | None, Any], Awaitable[HookOutput]]
 
 GATE_FAILED = "OpenSwarm could not decide this call, so it was not run."
+PLAN_APPROVED = "The plan is approved."
 NO_TURN = "The turn is over; this call was not run."
 
 
@@ -87,7 +88,8 @@ def create_sdk_hooks(gate: Gate) -> tuple[CanUseTool, Hook, Hook]:
             # The result message brings it again; the model must hear of the edit.
             logger.exception("result not recorded in %s", turn.session_id)
         advice = await _judge(turn, call, data)
-        return _tell(data["hook_event_name"], edit, advice)
+        told = _tell(data["hook_event_name"], edit, advice)
+        return {**told, **_end_planning(turn, call)}
 
     return can_use_tool, pre_tool_hook, post_tool_hook
 
@@ -207,6 +209,13 @@ def _words_of_edit(gate: Gate, call: Call) -> str:
         "The user edited the input of this call before approving it."
         f" What really ran: {call.tool_name} {edited}"
     )
+
+
+def _end_planning(turn: Turn, call: Call) -> HookOutput:
+    """This process has no tools to carry the plan out; another turn gets them."""
+    if not turn.has_approved_plan or call.tool_name != HAND_IN_PLAN:
+        return {}
+    return {"continue_": False, "stopReason": PLAN_APPROVED}
 
 
 def _tell(event: str, *words: str) -> HookOutput:

@@ -69,6 +69,8 @@ class ClientSetup:
     """The MCP servers that people connected, with the tools that are offered."""
     plugin: Path | None = None
     """The folder with the owner's skills; its path says what is in it."""
+    plans_first: bool = False
+    """Whether the CLI begins in its plan mode, and leaves it by an approved plan."""
     is_verbatim: bool = True
     """False only for a process that is given nothing but a command of our own."""
 
@@ -119,7 +121,7 @@ def build_agent_options(
         tools=[name for name in setup.tools if not _is_of_server(name)],
         mcp_servers=_servers(setup, call_tool),
         allowed_tools=[],
-        permission_mode="default",
+        permission_mode="plan" if setup.plans_first else "default",
         can_use_tool=can_use_tool,
         hooks={
             "UserPromptSubmit": [_matcher(prompt_hook(gate))],

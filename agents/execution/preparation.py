@@ -31,6 +31,7 @@ from agents.models import AgentSession, Message, MessageBranch, Preferences, Run
 from agents.models.runs import RunKind
 from agents.models.sessions import Network
 from agents.policy.limits import step_limit
+from agents.policy.modes import plans_first
 from agents.policy.tools import SKILL_TOOL
 from agents.workspaces.plugins import write_plugin
 
@@ -102,6 +103,7 @@ def prepare(run: Run, jail: JailStatus) -> Prepared:
         folder_inode=folder.stat().st_ino,
         mounts=workspaces.jail_mounts(session),
         plugin=_plugin(session, tools),
+        plans_first=plans_first(session.allowed_tools),
         is_verbatim=not is_compaction,
     )
     Run.objects.filter(pk=run.pk).update(

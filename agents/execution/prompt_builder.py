@@ -10,6 +10,7 @@ from typing import Any
 from agents.domain import approvals, releases
 from agents.domain.attachments import why_unreadable
 from agents.domain.mcp_offers import known_tools
+from agents.domain.modes import find_kept_mode
 from agents.domain.permissions import usable_tools
 from agents.domain.queries.branches import lineage, within
 from agents.domain.transcripts import has_entry
@@ -56,7 +57,7 @@ def resolve_mode(session: AgentSession) -> Mode | None:
     The tools of the mode stand on the session since it was last resolved, so a
     missing mode never widens it.
     """
-    return Mode.objects.visible_to(session.owner).filter(slug=session.mode).first()
+    return find_kept_mode(session.owner, session.mode)
 
 
 def compose_system_prompt(*parts: str) -> str | None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from django.db import transaction
 
-from agents.domain import budgets, notices, overspending, runs
+from agents.domain import budgets, next_mode, notices, overspending, runs
 from agents.domain.runs import RunOutcome
 from agents.errors import AgentsError, LeaseLostError
 from agents.models.runs import StopReason
@@ -61,6 +61,7 @@ class RunTask:
         self.turn = turn
         self._pool = pool
         self._jail = jail
+        self._mode = turn.run.session.mode
 
     async def run(self) -> None:
         """See the run to its end; a lost lease ends it without a further word."""
@@ -226,7 +227,15 @@ class RunTask:
                 error_class=ended.error_class,
                 stop_reason=ended.stop_reason,
             )
+        if ended.success:
+            self._go_on_in_next_mode()
         runs.finish_run(self.turn.run, ended)
+
+    def _go_on_in_next_mode(self) -> None:
+        if self.turn.has_approved_plan:
+            next_mode.ask_to_carry_out(self.turn.run)
+        else:
+            next_mode.move_on(self.turn.run, self._mode)
 
     def _card(self, ended: RunOutcome) -> tuple[str, str]:
         if ended.error_text:

@@ -36,6 +36,8 @@ class Turn:
     trouble: Trouble | None = None
     is_denied_and_stopped: bool = False
     completed_task: bool = False
+    has_approved_plan: bool = False
+    """Whether its session left the mode that only plans: another turn carries it out."""
     waiting: int = 0
     """How many of its calls wait for a person; such a turn takes no slot."""
     on_slot_freed: Callable[[], None] = lambda: None

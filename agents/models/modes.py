@@ -12,9 +12,20 @@ class ModeQuerySet(models.QuerySet["Mode"]):
     def visible_to(self, user: User) -> ModeQuerySet:
         return self.filter(models.Q(owner=None) | models.Q(owner=user))
 
+    def shared(self) -> ModeQuerySet:
+        """Those of the site, built in or made by its owners."""
+        return self.filter(owner=None)
+
+    def editable_by(self, user: User) -> ModeQuerySet:
+        """One's own, and for owners of the site also those that they made for all."""
+        mine = models.Q(owner=user)
+        if user.is_owner:
+            mine |= models.Q(owner=None, is_builtin=False)
+        return self.filter(mine)
+
 
 class Mode(PublicIdModel):
-    owner = models.ForeignKey(  # NULL: built in, for everybody
+    owner = models.ForeignKey(  # NULL: of the site, for everybody
         User, null=True, blank=True, on_delete=models.CASCADE, related_name="modes"
     )
     slug = models.SlugField(max_length=64)

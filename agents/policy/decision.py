@@ -61,6 +61,7 @@ class PolicyContext:
     readable_paths: tuple[Path, ...] = ()  # tool results, images, task outputs
     plan_dir: Path | None = None  # where a planning session may write its plan
     home: Path | None = None  # what `~` means to the agent
+    plans_first: bool = False  # its mode only plans, whatever the CLI says
     jailed: bool = True
     allow_unjailed_execution: bool = False
     ask_for_everything: bool = False
@@ -160,7 +161,8 @@ def _guard_paths(case: _Case) -> Iterator[TraceStep]:
 
 
 def _guard_plan_mode(case: _Case) -> Iterator[TraceStep]:
-    if case.call.permission_mode != "plan" or writes_plan(case.call, case.territory):
+    is_planning = case.call.permission_mode == "plan" or case.context.plans_first
+    if not is_planning or writes_plan(case.call, case.territory):
         return
     if case.tool_class in (ToolClass.WRITE, ToolClass.EXECUTE):
         reason = "The session is planning: nothing is changed or run before the plan is"

@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from enum import StrEnum
+from typing import Final
+
+ENTER_PLAN: Final = "EnterPlanMode"
+HAND_IN_PLAN: Final = "ExitPlanMode"
+# What a plan is written with; whoever only plans may write nothing else by them.
+PLAN_WRITERS: Final = frozenset({"Write", "Edit"})
+
+
+def plans_first(chosen: Collection[str] | None) -> bool:
+    """Whether a mode with these tools plans until a person approves the plan.
+
+    Its agents can hand a plan in, but don't choose for themselves when to plan.
+    """
+    return chosen is not None and HAND_IN_PLAN in chosen and ENTER_PLAN not in chosen
 
 
 class SecurityMode(StrEnum):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from .modes import SecurityMode
+from .modes import PLAN_WRITERS, SecurityMode, plans_first
 from .tools import (
     COMPLETE_TASK,
     TOOLS,
@@ -82,7 +82,7 @@ def _is_offered(name: str) -> bool:
 
 
 def _fits_security(name: str, route: ToolRoute) -> bool:
-    if route.security_mode != SecurityMode.SANDBOX:
+    if route.security_mode != SecurityMode.SANDBOX or _writes_plan(name, route):
         return True
     tool_class = classify_tool(name, route.tool_classes)
     is_read = tool_class == ToolClass.NETWORK and route.sandbox_network_reads
@@ -90,12 +90,19 @@ def _fits_security(name: str, route: ToolRoute) -> bool:
 
 
 def _is_kept(name: str, route: ToolRoute) -> bool:
+    if _writes_plan(name, route):
+        return True
     if route.chosen is not None and not _is_among(name, route.chosen):
         return False
     if route.context == ToolContext.AGENTIC:
         return True
     tool_class = classify_tool(name, route.tool_classes)
     return tool_class in _QUICK or name == ASK_PERSON
+
+
+def _writes_plan(name: str, route: ToolRoute) -> bool:
+    """What only plans needs these for its plan; the gate refuses every other file."""
+    return name in PLAN_WRITERS and plans_first(route.chosen)
 
 
 def _is_among(name: str, names: Collection[str]) -> bool:

@@ -18,6 +18,7 @@ from .views import (
     mcp_servers,
     memory,
     messages,
+    modes,
     people,
     preferences,
     providers,
@@ -269,6 +270,14 @@ urlpatterns = [
     path("settings/rules/explain/", rules.rule_explain, name="rule_explain"),
     path(
         "settings/rules/<uuid:rule_id>/revoke/", rules.rule_revoke, name="rule_revoke"
+    ),
+    path("settings/modes/", modes.mode_list, name="mode_list"),
+    path("settings/modes/new/", modes.mode_new, name="mode_new"),
+    path("settings/modes/<uuid:mode_id>/", modes.mode_edit, name="mode_edit"),
+    path(
+        "settings/modes/<uuid:mode_id>/delete/",
+        modes.mode_delete,
+        name="mode_delete",
     ),
     path("settings/tokens/", tokens.token_list, name="token_list"),
     path(

@@ -197,6 +197,7 @@ _NOTICES = {
     "budget_used_up": _Notice("info", "wallet", "The budget is used up"),
     "unpriced": _Notice("info", "wallet", "A price is unknown"),
     "fallback": _Notice("info", "route", "Another model answers"),
+    "mode": _Notice("info", "route", "Another mode"),
     "retry": _Notice("retry", "refresh-cw", "Trying again"),
     "stalled": _Notice("stalled", "hourglass", "No word from the model"),
     "denied": _Notice("info", "shield-x", "Denied"),

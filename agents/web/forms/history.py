@@ -12,8 +12,9 @@ from django.utils import timezone
 
 from agents.domain.history import HistoryFilters
 from agents.domain.importing import MAX_FILE_BYTES
+from agents.domain.modes import mode_choices
 from agents.domain.search.matchers import MAX_QUERY_CHARACTERS
-from agents.models import Mode, User
+from agents.models import User
 from agents.models.sessions import SessionKind, SessionStatus
 
 from .fields import CleanTextField
@@ -70,8 +71,7 @@ class HistoryForm(forms.Form):
         super().__init__(*args, **kwargs)
         mode = self.fields["mode"]
         assert isinstance(mode, forms.ChoiceField)
-        modes = Mode.objects.visible_to(user).values_list("slug", "name")
-        mode.choices = [_ANY, *modes]
+        mode.choices = [_ANY, *mode_choices(user)]
 
     @property
     def query(self) -> str:

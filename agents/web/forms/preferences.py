@@ -8,8 +8,9 @@ from zoneinfo import available_timezones
 from django import forms
 from django.core.exceptions import ValidationError
 
+from agents.domain.modes import mode_choices
 from agents.domain.queries.models import load_models
-from agents.models import Mode, Preferences
+from agents.models import Preferences
 from agents.models.users import OnTimeout, Theme
 from agents.policy.modes import SecurityMode
 
@@ -91,8 +92,7 @@ class PreferencesForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in 
         self.initial["default_security_mode"] = mode.capped_by(
             SecurityMode(user.security_ceiling)
         ).value
-        modes = Mode.objects.visible_to(user).values_list("slug", "name")
-        self._choose("default_mode", list(modes))
+        self._choose("default_mode", mode_choices(user))
         folder = self.fields["default_folder"]
         assert isinstance(folder, forms.ModelChoiceField)
         folder.empty_label = "A fresh workspace"

@@ -10,10 +10,11 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.utils import timezone
 
+from agents.domain.modes import mode_choices
 from agents.domain.permissions import OWN_SERVERS
 from agents.domain.queries.rules import RuleFilters
 from agents.domain.rules import Draft
-from agents.models import AgentSession, Mode, User
+from agents.models import AgentSession, User
 from agents.models.rules import RuleEffect, RuleScope
 from agents.models.sessions import AgentSessionQuerySet
 from agents.policy.calls import ToolCall
@@ -100,8 +101,7 @@ class RuleForm(forms.Form):
             if choice[0] != RuleScope.SITE or user.is_owner
         ]
         _choose(self, "scope", scopes)
-        modes = Mode.objects.visible_to(user).values_list("slug", "name")
-        _choose(self, "mode", [("", "None"), *modes])
+        _choose(self, "mode", [("", "None"), *mode_choices(user)])
         sessions = AgentSession.objects.filter(owner=user)
         _offer(self, sessions, needed=self["session"].value())
         self.initial.setdefault("scope", RuleScope.USER)

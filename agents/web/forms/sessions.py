@@ -10,6 +10,7 @@ from django import forms
 from agents.domain import workspaces
 from agents.domain.accounts import preferences_of
 from agents.domain.attachments import attachments_of
+from agents.domain.modes import mode_choices
 from agents.domain.queries.models import (
     load_models,
     load_session_models,
@@ -17,7 +18,7 @@ from agents.domain.queries.models import (
 )
 from agents.domain.sessions import LaunchConfig
 from agents.domain.sharing import Sharing, sharing_in
-from agents.models import AgentSession, ListedFolder, Mode, Provider, User
+from agents.models import AgentSession, ListedFolder, Provider, User
 from agents.models.providers import ProviderKind
 from agents.models.sessions import Network
 from agents.models.users import Effort
@@ -108,7 +109,7 @@ class NewAgentForm(AttachFields):
         }
 
     def _offer(self, user: User) -> None:
-        _choose(self, "mode", _modes(user))
+        _choose(self, "mode", mode_choices(user))
         _choose(self, "security_mode", security_mode_choices(user.security_ceiling))
         _choose(self, "folder", _folders())
         offer_servers(self, user)
@@ -179,7 +180,7 @@ class SessionSettingsForm(forms.Form):
         self, *args: Any, session: AgentSession, user: User, **kwargs: Any
     ) -> None:
         super().__init__(*args, **{"auto_id": "settings-%s", **kwargs})
-        _choose(self, "mode", _modes(session.owner))
+        _choose(self, "mode", mode_choices(session.owner, kept=session.mode))
         _choose(self, "security_mode", _security_modes(session, user))
         offer_servers(self, session.owner)
         suggest_models(self, "model", load_session_models(session, user))
@@ -213,10 +214,6 @@ def _security_modes(session: AgentSession, user: User) -> list[tuple[str, str]]:
     if mode.rank > ceiling.rank:
         choices.append((mode.value, f"{mode.value.title()}, limited to {ceiling}"))
     return choices
-
-
-def _modes(user: User) -> list[tuple[str, str]]:
-    return list(Mode.objects.visible_to(user).values_list("slug", "name"))
 
 
 def _folders() -> list[tuple[str, str]]:
