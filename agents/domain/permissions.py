@@ -42,6 +42,8 @@ class Surroundings:
     """Where the agent sees its temporary folder."""
     config_dir: Path
     """The CLI's configuration folder as the agent sees it; plans live in it."""
+    plan_slug: str = ""
+    """The name of the conversation's own plan, as far as it is known."""
 
 
 def surroundings_of(session_id: UUID, *, jailed: bool) -> Surroundings:
@@ -67,6 +69,7 @@ def policy_context(session_id: UUID, around: Surroundings) -> PolicyContext:
         roots=(Path(session.cwd),),
         readable_paths=(around.config_dir, around.tmp, plugins_path(session_id)),
         plan_dir=around.config_dir / "plans",
+        plan_slug=around.plan_slug,
         plans_first=plans_first(session.allowed_tools),
         home=around.home,
         jailed=around.jailed,

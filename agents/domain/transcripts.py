@@ -57,6 +57,14 @@ def is_summarised_after(sdk_session_id: UUID, entry_id: UUID) -> bool:
     return later.filter(entry__contains='"compact_boundary"').exists()
 
 
+def plan_slug_of(sdk_session_id: UUID) -> str:
+    """What the CLI calls the plan of this conversation; empty before it says so."""
+    prompts = _main_entries(sdk_session_id).filter(type="user").order_by("-id")
+    newest = prompts.values_list("entry", flat=True).first()
+    slug = json.loads(newest).get("slug") if newest else None
+    return slug if isinstance(slug, str) else ""
+
+
 def last_entry_uuid(sdk_session_id: UUID) -> UUID | None:
     """The message that the conversation ends with now."""
     found = (

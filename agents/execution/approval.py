@@ -23,14 +23,21 @@ from claude_agent_sdk import (
 from django.utils import timezone
 
 from agents.conf import conf
-from agents.domain import approvals, blocks, next_mode, permissions, releases
+from agents.domain import (
+    approvals,
+    blocks,
+    next_mode,
+    permissions,
+    releases,
+    transcripts,
+)
 from agents.events.bus import Inbox, approval_group, listen
 from agents.models import AgentSession, ApprovalRequest, Run
 from agents.models.approvals import ApprovalKind, ApprovalStatus
 from agents.models.messages import ToolOutcome
 from agents.models.users import OnTimeout
 from agents.policy.decision import ToolCall, Verdict, decide
-from agents.policy.modes import Effect
+from agents.policy.modes import PLAN_WRITERS, Effect
 from agents.tasks import spawn
 
 from .database import in_database, own_database_thread
@@ -166,11 +173,17 @@ class Gate:
     async def _verdict(
         self, turn: Turn, call: Call, tool_input: dict[str, Any]
     ) -> Verdict:
+        permission_mode = self._permission_modes.get(call.tool_use_id, "default")
+        plan_slug = ""
+        if permission_mode == "plan" and call.tool_name in PLAN_WRITERS:
+            conversation = turn.run.branch.sdk_session_id
+            plan_slug = await in_database(transcripts.plan_slug_of, conversation)
         around = permissions.Surroundings(
             jailed=turn.jailed,
             home=self.places.home,
             tmp=self.places.tmp,
             config_dir=self.places.config_dir,
+            plan_slug=plan_slug,
         )
         context = await in_database(permissions.policy_context, turn.session_id, around)
         return decide(
@@ -178,7 +191,7 @@ class Gate:
                 call.tool_name,
                 tool_input,
                 agent_id=call.agent_id or None,
-                permission_mode=self._permission_modes.get(call.tool_use_id, "default"),
+                permission_mode=permission_mode,
             ),
             context,
         )

@@ -37,7 +37,7 @@ class Turn:
     is_denied_and_stopped: bool = False
     completed_task: bool = False
     has_approved_plan: bool = False
-    """Whether its session left the mode that only plans: another turn carries it out."""
+    """Whether its session left a mode that only plans; another turn does the work."""
     waiting: int = 0
     """How many of its calls wait for a person; such a turn takes no slot."""
     on_slot_freed: Callable[[], None] = lambda: None

@@ -60,6 +60,7 @@ class PolicyContext:
     roots: tuple[Path, ...]  # read and write; the working directory is one of them
     readable_paths: tuple[Path, ...] = ()  # tool results, images, task outputs
     plan_dir: Path | None = None  # where a planning session may write its plan
+    plan_slug: str = ""
     home: Path | None = None  # what `~` means to the agent
     plans_first: bool = False  # its mode only plans, whatever the CLI says
     jailed: bool = True
@@ -79,6 +80,7 @@ class PolicyContext:
             readable=self.readable_paths,
             protected=self.protected_paths,
             plan_dir=self.plan_dir,
+            plan_slug=self.plan_slug,
         )
 
 

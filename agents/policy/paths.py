@@ -41,6 +41,7 @@ class Territory:
     readable: tuple[Path, ...] = ()
     protected: tuple[Path, ...] = ()
     plan_dir: Path | None = None
+    plan_slug: str = ""  # of the session's own plan; empty: not known yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +107,17 @@ def writes_plan(call: ToolCall, territory: Territory) -> bool:
         return False
     raw = named_path(call)
     try:
-        return raw is not None and is_plan_file(
-            resolve(raw, territory.place), territory.plan_dir
-        )
+        path = resolve(raw, territory.place) if raw is not None else None
+        if path is None or not is_plan_file(path, territory.plan_dir):
+            return False
+        return not territory.plan_slug or _is_plan_of(path, territory.plan_slug)
     except UnusablePathError:
         return False
+
+
+def _is_plan_of(path: Path, slug: str) -> bool:
+    """The plan of the session or, with its own id behind the slug, of a sub-agent."""
+    return path.stem == slug or path.stem.startswith(f"{slug}-agent-")
 
 
 def find_outside(

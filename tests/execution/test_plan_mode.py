@@ -7,18 +7,23 @@ import json
 import pytest
 
 from agents.demo.server import DemoServer
+from agents.domain import modes
 from agents.execution.engine import Engine
-from agents.models import User
+from agents.models import Mode, User
 
-from . import conftest
 from .conftest import Chat, in_thread
-
-conftest.PATIENCE_SECONDS = 1
 from .test_gate_policy import INERT, script, tree, write
 
 pytestmark = pytest.mark.cli
 
 PLAN = 'plan "1. Write made.txt"'
+EDITED = json.dumps(
+    {"file_path": "$PLAN", "old_string": "made.txt", "new_string": "made.md"}
+)
+BESIDE = 'tool Write {"file_path": "$PLAN.txt", "content": "x"}'
+ABOVE = 'tool Write {"file_path": "$PLAN/../../settings.json", "content": "{}"}'
+OTHER = 'tool Write {"file_path": "~/.claude/plans/other.md", "content": "x"}'
+MOVED = ("mode", "The plan is approved. The session goes on in the mode “Agent”.")
 
 
 async def test_a_plan_is_rejected_revised_approved_and_carried_out(
@@ -26,39 +31,56 @@ async def test_a_plan_is_rejected_revised_approved_and_carried_out(
 ) -> None:
     chat = await Chat.launch(
         alice,
-        script(PLAN, write("late.txt")),
+        script(PLAN, f"tool Edit {EDITED}", BESIDE, ABOVE, OTHER, write("late.txt")),
         mode="plan",
         security_mode="full",
     )
     card = await chat.decide(is_approved=False, message="Name the file first.")
     assert (card.kind, card.tool_input["plan"]) == ("plan", "1. Write made.txt")
-    first = await chat.finished()
+    await chat.finished()
 
-    # The reason went to the model, and it plans on.
+    # The reason went to the model, and it planned on; only the plan was written.
     requests = await chat.requests(demo)
     assert "Name the file first." in json.dumps(requests[-1].body)
     offered = {tool for request in requests for tool in request.tools} - {INERT}
-    assert "Bash" not in offered and "NotebookEdit" not in offered
-    assert first.success
+    reading = {"Read", "Glob", "Grep", "AskUserQuestion"}
+    assert offered == {*reading, "Write", "Edit", "ExitPlanMode"}
+    outcomes = [(r.tool_name, r.outcome) for r in await chat.results()]
+    assert outcomes == [
+        *(("Write", "ok"), ("ExitPlanMode", "denied"), ("Edit", "ok")),
+        *[("Write", "denied")] * 4,
+    ]
     assert (await chat.reload()).mode == "plan"
     assert tree(chat) == []
 
+    # Approved, it ends the turn; the next one has the tools to carry it out.
     await chat.send(script(PLAN, write("too-late.txt")))
     await chat.decide(is_approved=True)
     run = await chat.finished(3)
 
-    for row in await chat.rows():
-        print(row.role, row.tool_name, row.outcome, row.text[:300], row.hidden)
     assert run.success
-    assert [
-        r.stop_reason for r in await in_thread(lambda: list(chat.session.runs.all()))
-    ] == ["no_tool_calls"] * 3
     assert (await chat.reload()).mode == "agent"
-    assert (
-        "mode",
-        "The plan is approved. The session goes on in the mode “Agent”.",
-    ) in await chat.notices()
+    assert MOVED in await chat.notices()
     assert tree(chat) == []
     last = (await chat.requests(demo))[-1]
     assert {"Bash", "Write", "Agent"} <= set(last.tools)
     assert (await chat.prompts(demo))[-1] == "The plan is approved. Carry it out now."
+
+
+async def test_after_a_turn_that_ended_well_the_session_is_in_the_next_mode(
+    engine: Engine, alice: User, demo: DemoServer
+) -> None:
+    reader = Mode(owner=alice, name="Reader", tools=["Read"], default_next_mode="ask")
+    await in_thread(modes.save_mode, reader, alice)
+    chat = await Chat.launch(alice, "demo: error 400", mode="reader")
+    assert not (await chat.finished()).success
+    assert (await chat.reload()).mode == "reader"
+
+    await chat.send("demo: say done")
+    assert (await chat.finished(2)).success
+
+    assert (await chat.reload()).mode == "ask"
+    assert (await chat.notice("mode")).text == (
+        "The turn is done. The session goes on in the mode “Ask”."
+    )
+    assert set((await chat.requests(demo))[-1].tools) - {INERT} == {"Read"}
