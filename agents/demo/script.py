@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
@@ -154,6 +154,14 @@ def agent_call(prompt: str) -> Call:
             "subagent_type": "general-purpose",
         },
     )
+
+
+def only_plans(tools: Collection[str]) -> bool:
+    """Whether a session with these tools is in plan mode from its start.
+
+    The CLI doesn't say so with every prompt.
+    """
+    return "ExitPlanMode" in tools and "EnterPlanMode" not in tools
 
 
 def plan_steps(plan: str, *, narrated: bool = False) -> tuple[Reply, ...]:

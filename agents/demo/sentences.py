@@ -20,6 +20,7 @@ from agents.demo.script import (
     Think,
     agent_call,
     default_question,
+    only_plans,
     plan_steps,
 )
 
@@ -160,7 +161,8 @@ def _plan(found: re.Match[str], context: Context) -> list[Step]:
         f"# Plan: {topic}\n\n1. Look at what is there.\n2. Do it in small steps.\n"
         "3. Check the result.\n"
     )
-    return list(plan_steps(plan, narrated=True))
+    enter, *others = plan_steps(plan, narrated=True)
+    return others if only_plans(context.tools) else [enter, *others]
 
 
 def _todo(found: re.Match[str], context: Context) -> list[Step]:

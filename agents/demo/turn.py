@@ -31,6 +31,7 @@ from agents.demo.script import (
     Say,
     ScriptError,
     Step,
+    only_plans,
     parse_script,
 )
 from agents.demo.sentences import Context, steps_of
@@ -115,11 +116,7 @@ def _read_steps(exchange: Exchange, context: Context) -> tuple[Step, ...]:
         return (Reply((Say(f"This script can't be played: {error}."),)),)
     if steps is None:
         steps = steps_of(exchange.prompt, context)
-    # The CLI doesn't say with every prompt that it plans; then its tools tell.
-    only_plans = (
-        "ExitPlanMode" in context.tools and "EnterPlanMode" not in context.tools
-    )
-    if is_in_plan_mode(exchange) or only_plans:
+    if is_in_plan_mode(exchange) or only_plans(context.tools):
         steps = tuple(step for step in steps if not _enters_plan_mode(step))
     return steps
 

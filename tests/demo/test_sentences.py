@@ -124,6 +124,13 @@ def test_a_todo_list_shows_each_state():
     ]
 
 
+def test_a_session_that_only_plans_does_not_enter_plan_mode():
+    tools = Context(tools=frozenset({"Write", "ExitPlanMode"}))
+    steps = calls(steps_of("plan a garden", tools))
+
+    assert [call.tool for call in steps] == ["Write", "ExitPlanMode"]
+
+
 def test_a_plan_is_entered_written_and_handed_in():
     steps = calls(read("plan a garden"))
 

@@ -23,6 +23,7 @@ EDITED = json.dumps(
 BESIDE = 'tool Write {"file_path": "$PLAN.txt", "content": "x"}'
 ABOVE = 'tool Write {"file_path": "$PLAN/../../settings.json", "content": "{}"}'
 OTHER = 'tool Write {"file_path": "~/.claude/plans/other.md", "content": "x"}'
+DONE = "mcp__openswarm__complete_task"
 MOVED = ("mode", "The plan is approved. The session goes on in the mode “Agent”.")
 
 
@@ -44,7 +45,7 @@ async def test_a_plan_is_rejected_revised_approved_and_carried_out(
     assert "Name the file first." in json.dumps(requests[-1].body)
     offered = {tool for request in requests for tool in request.tools} - {INERT}
     reading = {"Read", "Glob", "Grep", "AskUserQuestion"}
-    assert offered == {*reading, "Write", "Edit", "ExitPlanMode"}
+    assert offered == {*reading, "Write", "Edit", "ExitPlanMode", DONE}
     outcomes = [(r.tool_name, r.outcome) for r in await chat.results()]
     assert outcomes == [
         *(("Write", "ok"), ("ExitPlanMode", "denied"), ("Edit", "ok")),
@@ -64,7 +65,7 @@ async def test_a_plan_is_rejected_revised_approved_and_carried_out(
     assert tree(chat) == []
     last = (await chat.requests(demo))[-1]
     assert {"Bash", "Write", "Agent"} <= set(last.tools)
-    assert (await chat.prompts(demo))[-1] == "The plan is approved. Carry it out now."
+    assert "The plan is approved. Carry it out now." in (await chat.prompts(demo))[-1]
 
 
 async def test_after_a_turn_that_ended_well_the_session_is_in_the_next_mode(
@@ -83,4 +84,4 @@ async def test_after_a_turn_that_ended_well_the_session_is_in_the_next_mode(
     assert (await chat.notice("mode")).text == (
         "The turn is done. The session goes on in the mode “Ask”."
     )
-    assert set((await chat.requests(demo))[-1].tools) - {INERT} == {"Read"}
+    assert set((await chat.requests(demo))[-1].tools) - {INERT} == {"Read", DONE}

@@ -26,6 +26,6 @@ def backwards(apps: Any, schema_editor: Any) -> None:
 
 
 class Migration(migrations.Migration):
-    dependencies = [("agents", "0006_models_and_capability")]
+    dependencies = [("agents", "0007_tasks_and_memory")]
 
     operations = [migrations.RunPython(forwards, backwards)]
