@@ -165,6 +165,11 @@ def _plan(found: re.Match[str], context: Context) -> list[Step]:
     return others if only_plans(context.tools) else [enter, *others]
 
 
+def _carry_out(found: re.Match[str], context: Context) -> list[Step]:
+    words = "This is where a real model would carry the plan out."
+    return [Reply((Say(words),), narrated=True)]
+
+
 def _todo(found: re.Match[str], context: Context) -> list[Step]:
     items = re.split(r"\s*(?:[,;\n]|\band\b)\s*(?:and\s+)?", found["items"].rstrip("."))
     items = [item for item in items if item] or ["start"]
@@ -253,6 +258,7 @@ _SENTENCES = (
         r"(?:make a plan|plan)(?: how to| to| for|:)? (?P<topic>.+)",
         _plan,
     ),
+    _sentence(r"the plan is approved\. carry it out now\.?", _carry_out),
     _sentence(
         r"(?:what did i (?:say|write|tell you)|what have i (?:said|written)"
         r"|list my (?:earlier )?messages|what do you remember)\b.*",

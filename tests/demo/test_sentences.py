@@ -131,6 +131,12 @@ def test_a_session_that_only_plans_does_not_enter_plan_mode():
     assert [call.tool for call in steps] == ["Write", "ExitPlanMode"]
 
 
+def test_an_approved_plan_is_heard_of():
+    (said,) = words(read("The plan is approved. Carry it out now."))
+
+    assert "carry the plan out" in said
+
+
 def test_a_plan_is_entered_written_and_handed_in():
     steps = calls(read("plan a garden"))
 
