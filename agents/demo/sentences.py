@@ -161,8 +161,8 @@ def _plan(found: re.Match[str], context: Context) -> list[Step]:
         f"# Plan: {topic}\n\n1. Look at what is there.\n2. Do it in small steps.\n"
         "3. Check the result.\n"
     )
-    enter, *others = plan_steps(plan, narrated=True)
-    return others if only_plans(context.tools) else [enter, *others]
+    steps: list[Step] = list(plan_steps(plan, narrated=True))
+    return steps[1:] if only_plans(context.tools) else steps
 
 
 def _carry_out(found: re.Match[str], context: Context) -> list[Step]:

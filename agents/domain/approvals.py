@@ -59,7 +59,14 @@ def hash_input(tool_name: str, tool_input: dict[str, Any]) -> str:
 def is_about(
     approval: ApprovalRequest, tool_name: str, tool_input: dict[str, Any]
 ) -> bool:
-    """Whether the request is about exactly this call; ids come from outside."""
+    """Whether the request is about exactly this call; ids come from outside.
+
+    A plan is its text: a CLI that was started again looks for the file elsewhere, and
+    may bring none.
+    """
+    if approval.kind == ApprovalKind.PLAN and tool_name == approval.tool_name:
+        plan = approval.tool_input.get("plan")
+        return bool(tool_input.get("plan", plan) == plan)
     return approval.input_sha256 == hash_input(tool_name, tool_input)
 
 

@@ -35,6 +35,10 @@ Hook = Callable[[Any, str | None, Any], Awaitable[HookOutput]]
 
 GATE_FAILED = "OpenSwarm could not decide this call, so it was not run."
 PLAN_APPROVED = "The plan is approved."
+NEXT_TURN = (
+    "The plan is approved. End this turn now: the next one begins at once, and has the"
+    " tools to carry it out."
+)
 NO_TURN = "The turn is over; this call was not run."
 
 
@@ -106,6 +110,10 @@ async def _review(
     gate.note_permission_mode(call.tool_use_id, data["permission_mode"])
     _note_config_dir(gate, data)
     await _record_call(turn, call)
+    if turn.has_approved_plan:
+        # A CLI that took up the plan after a restart doesn't end its turn by itself.
+        await gate.record_denial(turn, call, NEXT_TURN)
+        return _decision("deny", NEXT_TURN)
     verdict = await gate.review(turn, call)
     if verdict.effect == Effect.DENY:
         return _decision("deny", verdict.reason)

@@ -189,3 +189,18 @@ def test_what_only_plans_is_not_left_by_the_end_of_a_turn(alice: User) -> None:
     session = factories.make_session(alice, mode="plan")
 
     assert not next_mode.move_on(factories.start_turn(session), "plan")
+
+
+def test_a_plan_is_known_by_its_text_wherever_its_file_lies(alice: User) -> None:
+    run = factories.start_turn(factories.make_session(alice, mode="plan"))
+    given = {"plan": "1. Sow", "planFilePath": "/home/plans/a.md"}
+    call: dict[str, Any] = {"tool_use_id": "toolu_1", "tool_name": "ExitPlanMode"}
+    request = approvals.open_approval(run, **call, tool_input=given)
+
+    def is_it(tool_input: dict[str, Any], tool_name: str = "ExitPlanMode") -> bool:
+        return approvals.is_about(request, tool_name, tool_input)
+
+    assert is_it({})
+    assert is_it({**given, "planFilePath": "/tmp/plans/a.md"})
+    assert not is_it({**given, "plan": "1. Reap"})
+    assert not is_it(given, "Write")

@@ -10,9 +10,10 @@ from agents.demo.server import DemoServer
 from agents.domain import modes
 from agents.execution.engine import Engine
 from agents.models import Mode, User
+from agents.models.runs import RunState
 
-from .conftest import Chat, in_thread
-from .test_gate_policy import INERT, script, tree, write
+from .conftest import Chat, in_thread, until
+from .test_gate_policy import INERT, Override, script, tree, write
 
 pytestmark = pytest.mark.cli
 
@@ -66,6 +67,23 @@ async def test_a_plan_is_rejected_revised_approved_and_carried_out(
     last = (await chat.requests(demo))[-1]
     assert {"Bash", "Write", "Agent"} <= set(last.tools)
     assert "The plan is approved. Carry it out now." in (await chat.prompts(demo))[-1]
+
+
+async def test_a_plan_that_waited_without_a_process_is_carried_out_too(
+    engine: Engine, alice: User, demo: DemoServer, override_conf: Override
+) -> None:
+    override_conf(approval_hot_seconds=0.2, approval_poll_seconds=0.1)
+    chat = await Chat.launch(alice, script(PLAN, write("late.txt")), mode="plan")
+    await until(chat.session.runs.filter(state=RunState.PARKED).first)
+
+    await chat.decide(is_approved=True)
+    run = await chat.finished(2)
+
+    assert run.success
+    assert (await chat.reload()).mode == "agent"
+    assert MOVED in await chat.notices()
+    assert tree(chat) == []
+    assert "Bash" in (await chat.requests(demo))[-1].tools
 
 
 async def test_after_a_turn_that_ended_well_the_session_is_in_the_next_mode(
