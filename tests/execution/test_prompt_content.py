@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -141,7 +142,8 @@ async def test_the_agent_finds_its_owners_skills_and_their_text_does_nothing(
     if probe_jail().jailed:
         assert written.outcome == ToolOutcome.ERROR
         assert file.read_text() == "1. the tests"
-    assert not list(data_dir().rglob("ran"))
+    # os.walk steps over what it can't open: other tests leave very deep folders.
+    assert not [where for where, _, files in os.walk(data_dir()) if "ran" in files]
 
 
 async def test_without_skills_the_model_is_offered_none(
