@@ -64,10 +64,22 @@ def is_about(
     A plan is its text: a CLI that was started again looks for the file elsewhere, and
     may bring none.
     """
-    if approval.kind == ApprovalKind.PLAN and tool_name == approval.tool_name:
-        plan = approval.tool_input.get("plan")
-        return bool(tool_input.get("plan", plan) == plan)
+    if _is_same_plan(approval, tool_name, tool_input, of=approval.tool_input):
+        return True
     return approval.input_sha256 == hash_input(tool_name, tool_input)
+
+
+def _is_same_plan(
+    approval: ApprovalRequest,
+    tool_name: str,
+    tool_input: dict[str, Any],
+    *,
+    of: dict[str, Any],
+) -> bool:
+    if approval.kind != ApprovalKind.PLAN or tool_name != approval.tool_name:
+        return False
+    plan = of.get("plan")
+    return bool(tool_input.get("plan", plan) == plan)
 
 
 @transaction.atomic
@@ -285,10 +297,8 @@ def find_grant(
     run: Run, tool_name: str, tool_input: dict[str, Any]
 ) -> ApprovalRequest | None:
     """The grant that `take_grant` would use; it stays unused."""
-    wanted = hash_input(tool_name, tool_input)
-    return next(
-        (each for each in _grants(run, tool_name) if wanted in _hashes(each)), None
-    )
+    grants = _grants(run, tool_name)
+    return next((each for each in grants if _fits(each, tool_name, tool_input)), None)
 
 
 def take_grant(
@@ -301,9 +311,8 @@ def take_grant(
     that asked. What was asked since the run was last claimed belongs to a waiter that
     is alive.
     """
-    wanted = hash_input(tool_name, tool_input)
     for approval in _grants(run, tool_name):
-        if wanted in _hashes(approval) and consume(approval.pk):
+        if _fits(approval, tool_name, tool_input) and consume(approval.pk):
             return approval
     return None
 
@@ -317,13 +326,18 @@ def _grants(run: Run, tool_name: str) -> QuerySet[ApprovalRequest]:
     )
 
 
-def _hashes(approval: ApprovalRequest) -> set[str]:
-    """Of the input that was asked about, and of what a person put in its place."""
+def _fits(
+    approval: ApprovalRequest, tool_name: str, tool_input: dict[str, Any]
+) -> bool:
+    """What was asked about, or what a person put in its place."""
+    wanted = hash_input(tool_name, tool_input)
     inputs = (approval.tool_input, approval.updated_input)
-    return {
-        approval.input_sha256,
-        *(hash_input(approval.tool_name, each) for each in inputs if each is not None),
-    }
+    return is_about(approval, tool_name, tool_input) or any(
+        wanted == hash_input(approval.tool_name, each)
+        or _is_same_plan(approval, tool_name, tool_input, of=each)
+        for each in inputs
+        if each is not None
+    )
 
 
 def undelivered_decisions(run: Run) -> list[ApprovalRequest]:

@@ -169,6 +169,25 @@ async def test_a_kill_with_an_approval_pending_and_the_answer_afterwards(
     assert "\n".join(prompts).count(ASK) == 1
 
 
+async def test_a_kill_with_a_plan_pending_and_the_approval_afterwards(
+    server: Server, start_engine: StartEngine, alice: User, demo: DemoServer
+) -> None:
+    chat = await Chat.launch(alice, 'demo: plan "1. Write made.txt"', mode="plan")
+    await chat.pending()
+    await in_thread(server.kill)
+    await gone(chat)
+    await in_thread(runs.reconcile_on_startup)
+
+    await chat.decide(is_approved=True)
+    await start_engine()
+    run = await chat.finished(2)
+
+    assert run.success, run.error_text
+    assert await in_thread(chat.session.approvals.count) == 1
+    assert (await chat.reload()).mode == "agent"
+    assert "Bash" in (await chat.requests(demo))[-1].tools
+
+
 async def test_sigterm_parks_and_the_next_server_goes_on(
     server: Server, start_engine: StartEngine, alice: User
 ) -> None:
