@@ -32,7 +32,7 @@ ON_POSTGRES := tests/domain tests/live tests/admin tests/web/test_history.py \
 
 # Two files of tests at a time on two cores; most of their time is waiting for CLIs.
 test: lint test-postgres  ## lint, then all tests
-	$(BIN)/python -m pytest -n auto --maxprocesses=4 --dist=loadfile
+	$(BIN)/python -m pytest -n auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder
 
 # --reuse-db: the cluster goes with the run, so nobody needs to drop its database.
 test-postgres: $(VENV)/dev.stamp  ## the tests of the database's users on PostgreSQL

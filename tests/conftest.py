@@ -14,7 +14,7 @@ from agents.models import AgentSession, Run, User
 
 from . import factories
 
-pytest_plugins = ("tests.skips",)
+pytest_plugins = ("tests.order", "tests.skips")
 
 
 @pytest.fixture
